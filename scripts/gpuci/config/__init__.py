@@ -1,0 +1,1 @@
+"""`.github/gpuci.yml` -> one frozen Config."""

@@ -1,0 +1,211 @@
+"""The values that flow between the stages. Pure; JSON forms are in `documents.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpuci_node.contract import Select
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A mark as read from source: arguments are Python source text, in order."""
+
+    name: str
+    args: tuple[str, ...] = ()
+    kwargs: tuple[tuple[str, str], ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class TestTarget:
+    """A test function or method as read from source.
+
+    `nodeid` is ROOT-relative, without parameters. `test_class` is `A` or `A::B`. `kind` is the
+    document's `class`: cpu, gpu, either or unknown. `gpus` is the number of GPUs it needs (0: none).
+    `opaque` says why the reading is not certain. `skip` says why it is not run, or is None.
+    """
+
+    __test__ = False  # keeps pytest from collecting it
+
+    nodeid: str
+    test_path: str
+    test_class: str | None
+    test_function: str | None
+    test_method: str | None
+    root: str
+    line: int = 0
+    run_mode: str = "normal"
+    runs_on: str | None = None
+    skip: str | None = None
+    gpus: int = 1
+    kind: str = "unknown"
+    timeout: float | None = None
+    markers: tuple[Marker, ...] = ()
+    opaque: str | None = None
+
+
+@dataclass(frozen=True)
+class Root:
+    """A directory that pytest treats as its own.
+
+    `path` is ROOT-relative ("." is ROOT). `config_file` is ROOT-relative or None. `args` are the
+    directories, relative to the root, that pytest is given; empty: its own default (testpaths).
+    `files` are ROOT-relative test files in pytest's order. `opaque` maps a file to the reason why it
+    is planned whole. `gpu_isolation` is "mask" or "worker-index", `because` says why.
+    """
+
+    path: str
+    config_file: str | None = None
+    args: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    opaque: dict[str, str] = field(default_factory=dict)
+    gpu_isolation: str = "mask"
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class SourceError:
+    """A file that can't be read as Python. It is still planned: pytest will report it."""
+
+    path: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything that discovery found, in a stable order."""
+
+    targets: tuple[TestTarget, ...] = ()
+    roots: tuple[Root, ...] = ()
+    errors: tuple[SourceError, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All test files, root by root."""
+        return tuple(path for root in self.roots for path in root.files)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The smallest thing a node starts: tests of one file that share (mode, GPUs, profile), or a piece of it."""
+
+    id: str
+    root: str
+    file: str
+    select: Select
+    mode: str
+    gpus: int
+    profile: str
+    expected_seconds: float
+    timeout_seconds: float
+    tests: int = 0
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The units that one Slurm job runs; `index` counts from 1."""
+
+    index: int
+    profile: str
+    units: tuple[str, ...]
+    expected_seconds: float
+
+
+@dataclass(frozen=True)
+class SkippedTest:
+    """A test that the plan leaves out, and why; reported as `skipped`."""
+
+    nodeid: str
+    because: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All shards of a run, with the resolved configuration (no secret in it)."""
+
+    config: dict[str, Any]
+    sha: str | None
+    event: str
+    roots: tuple[Root, ...]
+    targets: tuple[str, ...]
+    units: tuple[Unit, ...]
+    shards: tuple[Shard, ...]
+    cpu_units: tuple[str, ...]
+    skipped: tuple[SkippedTest, ...]
+    makespan_seconds: float
+    lower_bound_seconds: float
+    unknown_durations: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """What became of one node id. `seconds` is set-up + call + teardown. `shard` is an index, or 0 for the cpu pool."""
+
+    __test__ = False
+
+    nodeid: str
+    outcome: str
+    seconds: float = 0.0
+    shard: int | None = None
+    attempt: int = 1
+    slot: str | None = None
+    gpus: tuple[str, ...] = ()
+    file: str = ""
+    line: int | None = None
+    message: str = ""
+    output: str = ""
+    unplanned: bool = False
+
+
+@dataclass(frozen=True)
+class ShardRun:
+    """One try of one shard as its backend saw it.
+
+    `index` 0 is the cpu pool. `records` are the journal's (or, when it is lost, the log's frames).
+    `verdict` is the document verdict.json, or None if the node never wrote one. `problem` says what is
+    wrong with the channel (journal and verdict disagree, disk full), or is empty.
+    """
+
+    index: int
+    records: tuple[dict[str, Any], ...]
+    verdict: dict[str, Any] | None
+    wall_seconds: float = 0.0
+    queue_seconds: float = 0.0
+    attempt: int = 1
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class ShardReport:
+    """A row of the report's shard table. Times in seconds; GPU-seconds are slots x time."""
+
+    index: int
+    verdict: str
+    planned_seconds: float
+    wall_seconds: float
+    queue_seconds: float = 0.0
+    tries: int = 1
+    node: str = ""
+    tests: int = 0
+    gpu_seconds_used: float = 0.0
+    gpu_seconds_idle: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of a run: what report.json holds and every rendering shows."""
+
+    verdict: str
+    reason: str
+    counts: dict[str, int]
+    tests: tuple[TestResult, ...]
+    shards: tuple[ShardReport, ...]
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+    setup_seconds: float = 0.0
+    sha: str | None = None
