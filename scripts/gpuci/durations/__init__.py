@@ -1,0 +1,1 @@
+"""How long each test takes: reading what earlier runs measured."""

@@ -1,0 +1,1 @@
+"""Targets and durations -> units -> shards -> plan.json."""

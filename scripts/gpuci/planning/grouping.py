@@ -1,0 +1,193 @@
+"""One test file -> its units: tests that share (mode, GPUs, profile), or a piece of them. Pure.
+
+Of the units of a file exactly one runs "all" or {"except": …}: it owns the tests that only pytest knows
+of. Its siblings list function ids. See docs/planning.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gpuci.config.model import Config
+from gpuci.model import SkippedTest, TestTarget, Unit
+from gpuci.planning.cut import cut
+from gpuci.planning.estimate import Estimates
+from gpuci.planning.needs import Need, need, path_mode
+from gpuci_node.contract import Select
+
+CAREFUL = ("cpu", "normal", "isolated", "serial")  # an opaque file gets the last of its targets' modes
+CUT_MODES = ("normal", "isolated")
+
+
+@dataclass(frozen=True)
+class TestFile:
+    """A file with its targets in definition order; `opaque` says why the reading is not certain."""
+
+    __test__ = False
+
+    root: str
+    path: str
+    opaque: str | None
+    targets: tuple[TestTarget, ...]
+
+
+@dataclass(frozen=True)
+class FileUnits:
+    """The units of one file, not yet numbered (their id is empty), and the ids of the targets in them."""
+
+    units: tuple[Unit, ...]
+    targets: tuple[str, ...] = ()
+    skipped: tuple[SkippedTest, ...] = ()
+    unknown_durations: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A unit to be: `tests` are ids in definition order."""
+
+    need: Need
+    tests: tuple[str, ...]
+    seconds: float
+
+
+def group(
+    file: TestFile, because: Mapping[str, str | None], config: Config, estimates: Estimates
+) -> FileUnits:
+    """Make the units of a file; `because` says of each target id why it is left out, or None."""
+    live = [target for target in file.targets if because[target.nodeid] is None]
+    reasons = [(target.nodeid, because[target.nodeid]) for target in file.targets]
+    skipped = tuple(SkippedTest(nodeid, reason) for nodeid, reason in reasons if reason is not None)
+    if file.opaque is None:
+        made = _split(file, live, config, estimates)
+    elif live or path_mode(file.path, config) != "skip":
+        made = _whole(file, live, config, estimates)
+    else:
+        return FileUnits((), skipped=skipped or (SkippedTest(file.path, "mode skip"),))
+    units = _units(file, *made, [test.nodeid for test in skipped], config.node.timeout)
+    unknown = sum(target.nodeid not in estimates.functions for target in live)
+    if not live and units and file.path not in estimates.scopes:
+        unknown = 1
+    return FileUnits(
+        units, tuple(t.nodeid for t in live), skipped, unknown, _notes(file, made[0], live, config)
+    )
+
+
+def _split(
+    file: TestFile, live: Sequence[TestTarget], config: Config, estimates: Estimates
+) -> tuple[list[_Piece], int]:
+    """The pieces of a file that is read with certainty, and which of them owns unknown tests."""
+    groups: dict[Need, list[str]] = {}
+    for target in live:
+        key = need(target.run_mode, target.gpus, target.runs_on, config)
+        groups.setdefault(key, []).append(target.nodeid)
+    if not groups:
+        return [], 0
+    default = path_mode(file.path, config)
+    owner = max(groups, key=lambda key: _ownership(key, len(groups[key]), default, config))
+    pieces: list[_Piece] = []
+    position = 0
+    for key, tests in groups.items():
+        pieces += _cut(key, tests, config.shards.piece_seconds, estimates)
+        if key == owner:
+            position = len(pieces) - 1  # its last piece: new tests are mostly written at the end
+    return pieces, position
+
+
+def _ownership(key: Need, tests: int, default: str, config: Config) -> tuple[bool, bool, bool, int]:
+    """Rank the units of a file: its default mode with the least GPUs, then off the CPU, then the biggest."""
+    usual = key.mode == default and (key.gpus <= 1 or key.mode == "serial")
+    return usual, usual and key.profile == config.profiles[0].name, key.mode != "cpu", tests
+
+
+def _cut(key: Need, tests: Sequence[str], piece_seconds: float, estimates: Estimates) -> list[_Piece]:
+    seconds = [estimates.function(nodeid) for nodeid in tests]
+    ends = [len(tests)]
+    if key.mode in CUT_MODES and sum(seconds) > piece_seconds:
+        ends = cut(seconds, piece_seconds)
+    return [
+        _Piece(key, tuple(tests[start:end]), sum(seconds[start:end]))
+        for start, end in zip([0, *ends], ends, strict=False)
+    ]
+
+
+def _whole(
+    file: TestFile, live: Sequence[TestTarget], config: Config, estimates: Estimates
+) -> tuple[list[_Piece], int]:
+    """The one piece of an opaque file: most careful mode, most common profile, most common GPU need there.
+
+    A test that turns out to need more GPUs goes to a wider slot on the node.
+    """
+    keys = [need(target.run_mode, target.gpus, target.runs_on, config) for target in live]
+    keys = [key for key in keys if key.mode != "cpu"] or keys
+    keys = keys or [need(path_mode(file.path, config), 1, None, config)]
+    mode = max((key.mode for key in keys), key=CAREFUL.index)
+    profile = _most_common(key.profile for key in keys)
+    gpus = _most_common(key.gpus for key in keys if key.profile == profile)
+    tests = tuple(target.nodeid for target in live)
+    return [_Piece(need(mode, gpus, profile, config), tests, _file_seconds(file, tests, estimates))], 0
+
+
+def _file_seconds(file: TestFile, tests: Iterable[str], estimates: Estimates) -> float:
+    """Expected seconds of an opaque file: its targets, and what was measured beside them."""
+    scope = estimates.scopes.get(file.path)
+    if scope is None and not tests:
+        return estimates.file(file.path)
+    seconds = sum(map(estimates.function, tests))
+    if scope is None:
+        return seconds
+    read = sum(estimates.functions.get(target.nodeid, 0.0) for target in file.targets)
+    return seconds + max(scope.seconds - read, 0.0)
+
+
+def _units(
+    file: TestFile, pieces: Sequence[_Piece], owner: int, skipped: Sequence[str], timeout: float
+) -> tuple[Unit, ...]:
+    others = [nodeid for i, piece in enumerate(pieces) if i != owner for nodeid in piece.tests] + list(
+        skipped
+    )
+    rest: Select = {"except": others} if others else "all"
+    return tuple(
+        Unit(
+            id="",
+            root=file.root,
+            file=file.path,
+            select=rest if i == owner else list(piece.tests),
+            mode=piece.need.mode,
+            gpus=piece.need.gpus,
+            profile=piece.need.profile,
+            expected_seconds=piece.seconds,
+            timeout_seconds=timeout,
+            tests=len(piece.tests),
+        )
+        for i, piece in enumerate(pieces)
+    )
+
+
+def _notes(
+    file: TestFile, pieces: Sequence[_Piece], live: Sequence[TestTarget], config: Config
+) -> tuple[str, ...]:
+    limit = config.shards.piece_seconds
+    notes = []
+    for piece in pieces:
+        if piece.seconds > limit and len(piece.tests) == 1 and piece.need.mode in CUT_MODES:
+            notes.append(f"{piece.tests[0]} ({piece.seconds:.0f} s) is longer than a piece and can't be cut")
+    elsewhere = [t for t in live if t.runs_on and t.run_mode != "cpu" and t.runs_on != pieces[0].need.profile]
+    if file.opaque and elsewhere:
+        notes.append(
+            f"{file.path} is planned whole ({file.opaque}) on profile {pieces[0].need.profile}, "
+            f"though {len(elsewhere)} of its tests ask for another"
+        )
+    return tuple(notes)
+
+
+_T = TypeVar("_T", str, int)
+
+
+def _most_common(values: Iterable[_T]) -> _T:
+    """The most frequent value, of several the greatest."""
+    counts = Counter(values)
+    return max(counts, key=lambda value: (counts[value], value))

@@ -1,0 +1,130 @@
+"""A manifest and durations -> the plan: units, shards, makespan, and notes for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from gpuci.config.model import Config
+from gpuci.model import Manifest, Plan, Shard, Unit
+from gpuci.planning.estimate import learn
+from gpuci.planning.makespan import Bound, NodeShape, lower_bound, makespan
+from gpuci.planning.shards import MAX_SHARDS, allot, assign, count_shards
+from gpuci.planning.units import Units, make_units
+
+DEFAULT_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """The units that run on nodes of one profile."""
+
+    profile: str
+    node: NodeShape
+    units: tuple[Unit, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The work in seconds of one node with all slots busy."""
+        work = sum(unit.expected_seconds * self.node.slots_of(unit) for unit in self.units)
+        return work / self.node.slots
+
+
+def make_plan(
+    manifest: Manifest,
+    config: Config,
+    *,
+    durations: Mapping[str, float] | None = None,
+    shards: int | None = None,
+    event: str = "manual",
+    sha: str | None = None,
+) -> Plan:
+    """Plan a run. `durations` are seconds by node id of an item; `shards` overrides their number (1..12).
+
+    The same input gives the same plan, in whatever order the targets come. Raises ConfigError if a
+    target asks for what no profile has, for more profiles than shards, and for a bad `shards`.
+    """
+    default = config.durations.get("default-seconds", DEFAULT_SECONDS)
+    made = make_units(manifest, config, learn(durations or {}, default), event)
+    pools = _pools(made.units, config)
+    count = count_shards(_tests(made.units), config.shards, shards)
+    shares = allot(
+        count,
+        {pool.profile: pool.seconds for pool in pools},
+        {pool.profile: len(pool.units) for pool in pools},
+        config.shards.max if shards is None else MAX_SHARDS,
+    )
+    cut = _shards(pools, shares)
+    bound = max(
+        (lower_bound(pool.units, shares[pool.profile], pool.node) for pool in pools),
+        key=lambda bound: bound.seconds,
+        default=Bound(0.0, ""),
+    )
+    longest = max((shard.expected_seconds for shard in cut), default=0.0)
+    return Plan(
+        config=asdict(config),
+        sha=sha,
+        event=event,
+        roots=manifest.roots,
+        targets=made.targets,
+        units=made.units,
+        shards=cut,
+        cpu_units=tuple(unit.id for unit in made.units if unit.mode == "cpu"),
+        skipped=made.skipped,
+        makespan_seconds=longest,
+        lower_bound_seconds=bound.seconds,
+        unknown_durations=made.unknown_durations,
+        notes=_notes(manifest, made, cut, bound, shards),
+    )
+
+
+def _pools(units: Sequence[Unit], config: Config) -> list[_Pool]:
+    """The profiles with units, in the order of the configuration."""
+    pools = []
+    for profile in config.profiles:
+        own = tuple(unit for unit in units if unit.profile == profile.name and unit.mode != "cpu")
+        if own:
+            pools.append(_Pool(profile.name, NodeShape(profile.gpus, config.node.workers_per_gpu), own))
+    return pools
+
+
+def _tests(units: Sequence[Unit]) -> int:
+    """The tests that nodes are to run; a file whose tests nobody knows counts as one."""
+    return sum(max(unit.tests, 1) for unit in units if unit.mode != "cpu")
+
+
+def _shards(pools: Sequence[_Pool], shares: Mapping[str, int]) -> tuple[Shard, ...]:
+    shards: list[Shard] = []
+    for pool in pools:
+        for units in assign(pool.units, shares[pool.profile], pool.node):
+            ids = tuple(unit.id for unit in units)
+            shards.append(Shard(len(shards) + 1, pool.profile, ids, makespan(units, pool.node)))
+    return tuple(shards)
+
+
+def _notes(
+    manifest: Manifest, made: Units, shards: Sequence[Shard], bound: Bound, asked: int | None
+) -> tuple[str, ...]:
+    """What sets the makespan, what was estimated, and what is not as one would expect."""
+    notes = []
+    if shards:
+        longest = max(shard.expected_seconds for shard in shards)
+        notes.append(_why(longest, bound, len(shards)))
+    if made.unknown_durations:
+        notes.append(
+            f"{made.unknown_durations} of {len(made.targets)} tests have no known duration: "
+            "estimated from their class, file, directory, or all tests"
+        )
+    if asked is not None and len(shards) != asked:
+        notes.append(f"{asked} shards were asked for, the plan has {len(shards)}")
+    if manifest.errors:
+        notes.append(
+            f"{len(manifest.errors)} files can't be read as Python: planned whole, pytest will say why"
+        )
+    return (*notes, *made.notes)
+
+
+def _why(longest: float, bound: Bound, shards: int) -> str:
+    excess = longest / bound.seconds - 1 if bound.seconds else 0.0
+    text = f"{bound.because} the makespan of {longest:.0f} s on {shards} shards"
+    return text if excess < 0.01 else f"{text}, {excess:.0%} above the lower bound"
