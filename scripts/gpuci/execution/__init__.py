@@ -1,0 +1,1 @@
+"""Plan -> raw results: what a backend needs to run shards and to bring back what the node wrote."""

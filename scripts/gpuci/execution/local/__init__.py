@@ -1,0 +1,1 @@
+"""The backend that runs a plan on this machine."""

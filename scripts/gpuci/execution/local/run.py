@@ -1,0 +1,223 @@
+"""Run the shards of a plan on this machine: a keeper per shard, their logs followed as they grow."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+from gpuci.config.model import Config
+from gpuci.execution import jobs, node_package
+from gpuci.execution.local.devices import Devices
+from gpuci.model import Plan, ShardRun
+from gpuci.results import frames, journal
+
+_TICK_SECONDS = 0.2
+
+
+class Listener(Protocol):
+    """Who watches a run."""
+
+    def feed(self, shard: int, record: dict[str, Any]) -> None:
+        """A record of a shard, as it was written."""
+
+    def tick(self, now: float) -> None:
+        """Time went by (monotonic seconds)."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run here. `python` runs the tests, `out` gets a folder per shard."""
+
+    root: Path
+    out: Path
+    run: str
+    python: str
+    devices: Devices
+    cpu_workers: int
+
+
+@dataclass
+class Running:
+    """A living keeper and what it said so far."""
+
+    index: int
+    out: Path
+    nonce: str
+    device_set: int
+    process: subprocess.Popen[bytes]
+    started: float
+    rest: bytes = b""
+    records: list[dict[str, Any]] = field(default_factory=list)
+    verdict: dict[str, Any] | None = None
+
+
+class LocalRun:
+    """Runs the cpu pool and as many shards at once as there are sets of devices."""
+
+    def __init__(self, plan: Plan, config: Config, options: Options, listener: Listener) -> None:
+        self._plan = plan
+        self._config = config
+        self._options = options
+        self._listener = listener
+        self._package = options.out / "gpuci_node.pyz"
+        self._waiting = [shard.index for shard in plan.shards]
+        self._free = list(range(len(options.devices.sets)))
+        self._selector = selectors.DefaultSelector()
+        self._running: dict[int, Running] = {}
+        self._done: list[ShardRun] = []
+        self._interrupts = 0
+
+    def run(self) -> list[ShardRun]:
+        """Run everything; returns also after an interrupt, with what was finished by then."""
+        node_package.build(self._package)
+        with self._interruptible():
+            if self._plan.cpu_units:
+                self._start(jobs.CPU_POOL, device_set=-1)
+            while self._running or (self._waiting and not self._interrupts):
+                self._start_waiting()
+                for key, _events in self._selector.select(_TICK_SECONDS):
+                    self._read(key.data)
+                self._listener.tick(time.monotonic())
+        return sorted(self._done, key=lambda run: run.index)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was ended by a signal."""
+        return self._interrupts > 0
+
+    def _start_waiting(self) -> None:
+        while self._waiting and self._free and not self._interrupts:
+            self._start(self._waiting.pop(0), self._free.pop(0))
+
+    def _start(self, index: int, device_set: int) -> None:
+        out = self._options.out / ("cpu" if index == jobs.CPU_POOL else f"shard-{index}")
+        out.mkdir()
+        nonce = secrets.token_hex(16)
+        document = self._document(index, device_set, out, nonce)
+        path = out / "job.json"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+            json.dump(document, stream)
+        command = [sys.executable, "-I", str(self._package), "keeper", str(path)]
+        # A session of its own: the terminal's Ctrl-C reaches us only, and we end the keepers in order.
+        with open(out / "keeper.log", "wb") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=self._options.root,
+                start_new_session=True,
+            )
+        assert process.stdout is not None
+        running = Running(index, out, nonce, device_set, process, time.monotonic())
+        self._running[index] = running
+        self._selector.register(process.stdout, selectors.EVENT_READ, running)
+
+    def _document(self, index: int, device_set: int, out: Path, nonce: str) -> dict[str, Any]:
+        options = self._options
+        paths = jobs.Paths(str(options.root), str(out), str(out / "scratch"))
+        return jobs.job_document(
+            self._plan,
+            self._config,
+            index,
+            run=options.run,
+            token=nonce,
+            node=self._node(index, device_set),
+            paths=paths,
+            python=[options.python],
+        )
+
+    def _node(self, index: int, device_set: int) -> jobs.NodeFacts:
+        # Pretended devices of two shards are different devices: told apart by the node's name.
+        name = f"{os.uname().nodename}-{self._options.run}-{index}"
+        if device_set < 0:
+            return jobs.NodeFacts(name, (), cpu_workers=self._options.cpu_workers)
+        gpus = self._options.devices.sets[device_set]
+        return jobs.NodeFacts(name, gpus, workers_per_gpu=self._config.node.workers_per_gpu)
+
+    # -- following -------------------------------------------------------------------------------
+
+    def _read(self, running: Running) -> None:
+        assert running.process.stdout is not None
+        data = os.read(running.process.stdout.fileno(), 1 << 16)
+        if not data:
+            self._finish(running)
+            return
+        whole, newline, running.rest = (running.rest + data).rpartition(b"\n")
+        text = (whole + newline).decode("utf-8", "replace")
+        for record in frames.parse(text, running.nonce).records:
+            self._take(running, record)
+
+    def _take(self, running: Running, record: dict[str, Any]) -> None:
+        if record["kind"] == "verdict":
+            running.verdict = record
+            return
+        running.records.append(record)
+        self._listener.feed(running.index, record)
+
+    def _finish(self, running: Running) -> None:
+        self._selector.unregister(running.process.stdout)  # type: ignore[arg-type]
+        running.process.wait()
+        del self._running[running.index]
+        if running.device_set >= 0:
+            self._free.append(running.device_set)
+        self._done.append(_shard_run(running))
+
+    # -- ending ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = {number: signal.signal(number, self._interrupt) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        """First: let the keepers end their tests and write their verdicts. Second: kill the keepers."""
+        self._interrupts += 1
+        for running in self._running.values():
+            if self._interrupts == 1:
+                running.process.terminate()
+            else:
+                running.process.kill()
+
+
+def _shard_run(running: Running) -> ShardRun:
+    """The journal if it is whole and the verdict's, else what the log carried."""
+    verdict, verdict_problem = _read_json(running.out / "verdict.json")
+    verdict = verdict or running.verdict
+    records, problem = tuple(running.records), verdict_problem
+    try:
+        data = (running.out / "journal.jsonl").read_bytes()
+        problem = problem or journal.problem(data, verdict)
+        if not problem and verdict is not None:
+            records = journal.parse(data).records
+    except OSError as error:
+        problem = f"the journal can't be read: {error.strerror}"
+    wall = time.monotonic() - running.started
+    return ShardRun(running.index, records, verdict, wall_seconds=wall, problem=problem)
+
+
+def _read_json(path: Path) -> tuple[dict[str, Any] | None, str]:
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None, ""
+    except (OSError, ValueError) as error:
+        return None, f"{path.name} can't be read: {error}"
+    return (document, "") if isinstance(document, dict) else (None, f"{path.name} is no verdict")

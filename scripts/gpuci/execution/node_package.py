@@ -1,0 +1,23 @@
+"""Packs `gpuci_node` into one file that any Python >= 3.8 runs."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import gpuci_node
+
+_MAIN = "import sys\n\nfrom gpuci_node.package import main\n\nsys.exit(main(sys.argv[1:]))\n"
+
+
+def build(path: Path) -> None:
+    """Write the zip application to `path`; equal sources give equal bytes."""
+    source = Path(gpuci_node.__file__).parent
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(source.glob("*.py")):
+            _add(archive, f"gpuci_node/{name.name}", name.read_bytes())
+        _add(archive, "__main__.py", _MAIN.encode())
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    archive.writestr(zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0)), data)

@@ -1,0 +1,431 @@
+"""The node's scheduler: events of test processes in, commands and journal records out. Pure: no I/O, no clock.
+
+Runs on the compute node (Python >= 3.8, standard library only). One fresh process serves one unit, or
+what is left of it: after a crash, or for items that need more GPUs than the unit was planned with.
+Nothing is tried twice but a test that skipped for lack of GPUs, which runs once more with all of them.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, NamedTuple, Optional, Set
+
+from gpuci_node import contract
+from gpuci_node.slots import Slot, SlotTable, order_key
+
+DUMP_SECONDS = 0.5  # for faulthandler to write the stacks of a test process before it is killed
+LEAVE_SECONDS = 15.0  # for a test process to end after its last test
+
+
+class Write(NamedTuple):
+    """Append this record to the journal (the keeper adds the time)."""
+
+    record: Dict[str, Any]
+
+
+class Start(NamedTuple):
+    """Start a test process: `spec` is what `worker.main` reads, `env` what it finds in its environment."""
+
+    id: str
+    spec: Dict[str, Any]
+    env: Dict[str, str]
+
+
+class Dump(NamedTuple):
+    """Ask a test process for the stacks of its threads."""
+
+    id: str
+
+
+class Kill(NamedTuple):
+    """Kill a test process and all its descendants."""
+
+    id: str
+
+
+class Exit(NamedTuple):
+    """How a test process ended: an exit code or a signal's name, and the last of what it printed."""
+
+    code: Optional[int]
+    signal: Optional[str]
+    tail: str
+    left_over: int = 0
+
+
+@dataclass
+class Task:
+    """A process to be started: a unit, or the items of it that are still due (`only`)."""
+
+    unit: Dict[str, Any]
+    gpus: int
+    alone: bool
+    sequence: int
+    only: Optional[List[str]] = None
+    mask_from_start: bool = False
+    # a test that skipped for lack of GPUs may do so again: with all GPUs that is its outcome
+    last_chance: bool = False
+
+
+@dataclass
+class Process:
+    """A living test process and what is known of it. Times are the keeper's monotonic seconds."""
+
+    task: Task
+    slot: Slot
+    due: Optional[List[str]] = None
+    ended: Set[str] = field(default_factory=set)
+    moved: Set[str] = field(default_factory=set)
+    in_flight: Optional[str] = None
+    place: Dict[str, Any] = field(default_factory=dict)  # file and line of the test in flight
+    limit: float = 0.0
+    deadline: float = 0.0
+    timed_out: Optional[str] = None
+    dumped: bool = False
+    killed: bool = False
+    interrupted: str = ""
+    early_cuda: bool = False
+    broken: str = ""
+    deferred: List[Dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def remaining(self) -> List[str]:
+        """Items that were due here and have neither a record nor another place to go."""
+        gone = self.ended | self.moved
+        return [nodeid for nodeid in self.due or [] if nodeid not in gone]
+
+
+Effects = List[NamedTuple]
+
+
+class Engine:
+    """Runs the units of a job document over the slots of its node."""
+
+    def __init__(self, job: Dict[str, Any]) -> None:
+        self._job = job
+        node = job["node"]
+        self._slots = SlotTable(node["gpus"], node["workers_per_gpu"], node["cpu_workers"])
+        self._roots = {root["path"]: root for root in job["roots"]}
+        self._processes: Dict[str, Process] = {}
+        self._sequence = 0
+        self._started = 0
+        self._collected: Dict[str, Set[str]] = {}
+        self._stopping = False
+        self.outcomes: Dict[str, str] = {}
+        self._queue: List[Task] = []
+        for unit in job["units"]:
+            self._enqueue(unit, unit["gpus"], unit["mode"] == "serial")
+
+    # -- scheduling ------------------------------------------------------------------------------
+
+    def _enqueue(self, unit: Dict[str, Any], gpus: int, alone: bool, **more: Any) -> None:
+        self._sequence += 1
+        task = Task(unit, self._clip(gpus), alone, self._sequence, **more)
+        self._queue.append(task)
+        self._queue.sort(key=lambda one: order_key(one.gpus, one.alone, one.unit["expected_seconds"], one.sequence))
+
+    def _clip(self, gpus: int) -> int:
+        return min(gpus, len(self._job["node"]["gpus"]))
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing runs and nothing waits."""
+        return not self._processes and not self._queue
+
+    @property
+    def running(self) -> List[str]:
+        """Ids of the living test processes."""
+        return list(self._processes)
+
+    def width(self, process_id: str) -> int:
+        """How many GPUs a living test process holds."""
+        return len(self._processes[process_id].slot.gpus)
+
+    def fill(self, now: float) -> Effects:
+        """Start what fits into the free slots."""
+        effects: Effects = []
+        waiting = []
+        for task in self._queue:
+            slot = self._slots.take(task.gpus, task.alone)
+            if slot is None:
+                waiting.append(task)
+            else:
+                effects.append(self._start(task, slot, now))
+        self._queue = waiting
+        return effects
+
+    def _start(self, task: Task, slot: Slot, now: float) -> Start:
+        self._started += 1
+        process_id = "%s.%d" % (task.unit["id"], self._started)
+        process = Process(task, slot, limit=task.unit["timeout_seconds"])
+        process.deadline = now + process.limit
+        self._processes[process_id] = process
+        return Start(process_id, self._spec(process), self._env(process))
+
+    def _spec(self, process: Process) -> Dict[str, Any]:
+        task, job = process.task, self._job
+        root = self._roots[task.unit["root"]]
+        return {
+            "root_dir": job["paths"]["root"],
+            "root": root["path"],
+            "config_file": root["config_file"],
+            "args": root["args"],
+            "pytest_args": job["settings"]["pytest_args"],
+            "pythonpath": job["settings"]["pythonpath"],
+            "markers": job["markers"],
+            "event": job["event"],
+            "file": task.unit["file"],
+            "select": task.unit["select"],
+            "only": task.only,
+            "timeout": task.unit["timeout_seconds"],
+            "limit": 1 if self._one_by_one(task.unit) else None,
+            "gpus": list(process.slot.gpus),
+            "job_gpus": job["node"]["gpus"],
+            "alone": task.alone,
+            "isolation": self._isolation(task.unit),
+            "mask_from_start": task.mask_from_start,
+        }
+
+    def _one_by_one(self, unit: Dict[str, Any]) -> bool:
+        return bool(unit["mode"] == "isolated" and self._job["settings"]["isolate"] == "test")
+
+    def _isolation(self, unit: Dict[str, Any]) -> str:
+        if unit["mode"] == "cpu":
+            return "mask"
+        return str(self._roots[unit["root"]]["gpu_isolation"])
+
+    def _env(self, process: Process) -> Dict[str, str]:
+        job_gpus: List[str] = self._job["node"]["gpus"]
+        own = list(process.slot.gpus)
+        masked = process.task.mask_from_start or process.task.unit["mode"] == "cpu"
+        return {
+            **self._job["settings"]["env"],
+            "CUDA_VISIBLE_DEVICES": ",".join(own if masked else job_gpus),
+            "GPUCI_NODE": self._job["node"]["name"],
+            "GPUCI_GPUS": ",".join(own),
+            "PYTEST_XDIST_WORKER": process.slot.name,
+            "PYTEST_XDIST_WORKER_COUNT": str(self._slots.size),
+            "PYTEST_XDIST_TESTRUNUID": self._job["run"],
+        }
+
+    # -- records of test processes ---------------------------------------------------------------
+
+    def on_record(self, process_id: str, record: Dict[str, Any], now: float) -> Effects:
+        """Take one record of a test process; unknown kinds are dropped (a test may have written them)."""
+        process = self._processes[process_id]
+        handler = getattr(self, "_on_" + str(record.get("kind")), None)
+        if handler is None or self._stopping:
+            return []
+        try:
+            effects: Effects = handler(process, record, now)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return [self._note(process, "bad_record", "a record that makes no sense: %r" % error, level="warning")]
+        return effects
+
+    def _progress(self, process: Process, now: float, limit: float) -> None:
+        process.in_flight = None
+        process.limit = limit
+        process.deadline = now + limit
+        process.dumped, process.timed_out = False, None
+
+    def _between_tests(self, process: Process, now: float) -> None:
+        limit = process.task.unit["timeout_seconds"] if process.remaining else LEAVE_SECONDS
+        self._progress(process, now, limit)
+
+    def _on_collected(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+        unit, task = process.task.unit, process.task
+        ids: List[str] = record["ids"]
+        chosen = ids if task.only is None else [nodeid for nodeid in task.only if nodeid in set(ids)]
+        process.due = [nodeid for nodeid in chosen if contract.selects(unit["select"], nodeid)]
+        self._between_tests(process, now)
+        effects: Effects = []
+        if set(ids) != self._collected.get(unit["id"]):
+            self._collected[unit["id"]] = set(ids)
+            keys = ("file", "ids", "marks", "deselected")
+            effects.append(Write({"kind": "collected", "unit": unit["id"], **{key: record[key] for key in keys}}))
+        for nodeid in set(task.only or ()) - set(ids):
+            effects.append(self._end(process, nodeid, "not_finished", "not collected when the rest of its file ran again"))
+        for outcome, found in (("collection_error", record["errors"]), ("skipped", record["skipped"])):
+            for entry in found:
+                effects.append(self._end(process, entry["nodeid"], outcome, entry["message"], entry.get("output", "")))
+        return effects
+
+    def _on_start(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+        nodeid = record["nodeid"]
+        self._progress(process, now, float(record["timeout"]))
+        process.in_flight = nodeid
+        process.place = {"file": record["file"], "line": record["line"]}
+        start = {"kind": "start", "unit": process.task.unit["id"], "nodeid": nodeid, "timeout": process.limit}
+        return [Write({**start, **_place(process)})]
+
+    def _on_end(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+        nodeid = record["nodeid"]
+        fields = {key: value for key, value in record.items() if key not in ("kind", "nodeid", "outcome")}
+        effect = self._record_end(process, nodeid, record["outcome"], **fields)
+        self._between_tests(process, now)
+        return [effect]
+
+    def _on_deferred(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+        process.moved.add(record["nodeid"])
+        process.deferred.append(record)
+        text = "mark %s needs %s" % (record["because"], "the node alone" if record["alone"] else "%d GPUs" % record["gpus"])
+        return [self._note(process, "need_differs", text, **_needs(process, record))]
+
+    def _on_gpu_skip(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+        nodeid = record["nodeid"]
+        if process.task.last_chance:
+            return self._on_end(process, {**record, "outcome": "skipped"}, now)
+        process.moved.add(nodeid)
+        process.deferred.append({"nodeid": nodeid, "gpus": len(self._job["node"]["gpus"]), "alone": False, "last": True})
+        self._between_tests(process, now)
+        text = "skipped on %d of %d GPUs (%s): runs again with all"
+        text %= (len(process.slot.gpus), len(self._job["node"]["gpus"]), record["message"])
+        return [self._note(process, "gpu_skip", text, nodeid=nodeid)]
+
+    def _on_beyond_node(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+        text = "mark %s needs %d GPUs, the node has %d" % (
+            record["because"],
+            record["gpus"],
+            len(self._job["node"]["gpus"]),
+        )
+        return [self._note(process, "wider_than_node", text, level="warning", nodeid=record["nodeid"])]
+
+    def _on_early_cuda(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+        process.early_cuda = True
+        return [self._note(process, "gpu_isolation", "CUDA was initialised while collecting: a new process, masked from its start")]
+
+    def _on_interrupted(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+        process.interrupted = record["text"]
+        return []
+
+    def _on_broken(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+        process.broken = record["text"]
+        return []
+
+    def _on_note(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+        return [self._note(process, record["topic"], record["text"], level=record["level"])]
+
+    # -- the end of test processes ---------------------------------------------------------------
+
+    def on_exit(self, process_id: str, end: Exit, now: float) -> Effects:
+        """A test process is gone: account for the test in flight and for what was still due."""
+        process = self._processes.pop(process_id)
+        self._slots.release(process.slot)
+        effects: Effects = []
+        if end.left_over:
+            text = "%d processes were left behind and killed" % end.left_over
+            effects.append(self._note(process, "left_over", text, level="warning"))
+        if not self._stopping:
+            effects += self._account(process, end)
+        return effects
+
+    def _account(self, process: Process, end: Exit) -> Effects:
+        cause = _cause(process, end)
+        self._requeue_deferred(process)
+        if process.due is None:
+            return [self._end(process, process.task.unit["file"], "collection_error", cause, end.tail)]
+        if process.early_cuda:
+            self._again(process, process.remaining, mask_from_start=True)
+            return []
+        effects: Effects = []
+        if process.in_flight is not None:
+            crash = {"message": cause, "output": end.tail, **process.place}
+            effects.append(self._record_end(process, process.in_flight, "failed", **crash))
+        effects += self._continue(process, cause, end)
+        return effects
+
+    def _continue(self, process: Process, cause: str, end: Exit) -> Effects:
+        remaining = process.remaining
+        if not remaining:
+            badly = end.signal is not None or end.code not in (0, 1, 5)
+            if badly and process.in_flight is None:
+                return [self._note(process, "process_end", "after its last test: " + cause, level="warning")]
+            return []
+        if process.ended or process.moved:
+            self._again(process, remaining, mask_from_start=process.task.mask_from_start)
+            return []
+        # Without progress a further process would end in the same way.
+        return [self._end(process, nodeid, "not_finished", cause, end.tail) for nodeid in remaining]
+
+    def _again(self, process: Process, only: List[str], mask_from_start: bool) -> None:
+        task = process.task
+        self._enqueue(
+            task.unit, task.gpus, task.alone, only=only, mask_from_start=mask_from_start, last_chance=task.last_chance
+        )
+
+    def _requeue_deferred(self, process: Process) -> None:
+        groups: Dict[Any, List[str]] = {}
+        for record in process.deferred:
+            width = self._clip(record["gpus"] or process.task.gpus)
+            groups.setdefault((width, record["alone"], record.get("last", False)), []).append(record["nodeid"])
+        for (gpus, alone, last), only in groups.items():
+            self._enqueue(process.task.unit, gpus, alone, only=only, last_chance=last)
+
+    # -- deadlines and stopping --------------------------------------------------------------------
+
+    def next_deadline(self) -> Optional[float]:
+        """When `on_deadline` is due next, or None."""
+        return min((process.deadline for process in self._processes.values() if not process.killed), default=None)
+
+    def on_deadline(self, now: float) -> Effects:
+        """Processes past their deadline: ask for their stacks, a moment later kill them."""
+        effects: Effects = []
+        for process_id, process in self._processes.items():
+            if process.killed or now < process.deadline:
+                continue
+            if process.dumped:
+                process.killed = True
+                effects.append(Kill(process_id))
+            else:
+                process.dumped = True
+                process.timed_out = _limit_text(process)
+                process.deadline = now + DUMP_SECONDS
+                effects.append(Dump(process_id))
+        return effects
+
+    def stop(self) -> None:
+        """No new processes, no further records: what is due stays without one."""
+        self._stopping = True
+        self._queue = []
+
+    # -- records -----------------------------------------------------------------------------------
+
+    def _end(self, process: Process, nodeid: str, outcome: str, message: str, output: str = "") -> Write:
+        return self._record_end(process, nodeid, outcome, message=message, output=output)
+
+    def _record_end(self, process: Process, nodeid: str, outcome: str, **fields: Any) -> Write:
+        process.ended.add(nodeid)
+        known = [outcome, self.outcomes[nodeid]] if nodeid in self.outcomes else [outcome]
+        self.outcomes[nodeid] = contract.worst_outcome(known)
+        record = {"kind": "end", "unit": process.task.unit["id"], "nodeid": nodeid, "outcome": outcome, **_place(process)}
+        return Write({"seconds": {}, "message": "", "output": "", **record, **fields})
+
+    def _note(self, process: Process, topic: str, text: str, level: str = "info", **more: Any) -> Write:
+        return Write({"kind": "note", "level": level, "topic": topic, "unit": process.task.unit["id"], "text": text, **more})
+
+
+def _place(process: Process) -> Dict[str, Any]:
+    return {"slot": process.slot.name, "gpus": list(process.slot.gpus)}
+
+
+def _needs(process: Process, record: Dict[str, Any]) -> Dict[str, Any]:
+    return {"nodeid": record["nodeid"], "planned": process.task.gpus, "gpus": record["gpus"]}
+
+
+def _limit_text(process: Process) -> str:
+    if process.in_flight is not None:
+        return "no end within its limit of %g s" % process.limit
+    if process.due is None:
+        return "not collected within %g s" % process.limit
+    return "the process did not end within %g s" % LEAVE_SECONDS
+
+
+def _cause(process: Process, end: Exit) -> str:
+    """Why a process ended, in one line: the most telling fact first."""
+    if process.timed_out:
+        return process.timed_out + ": killed"
+    if process.broken:
+        return process.broken
+    if end.signal is not None:
+        return "killed by %s" % end.signal
+    if process.interrupted:
+        return process.interrupted
+    return "the test process left with exit code %s" % end.code
+

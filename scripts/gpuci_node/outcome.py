@@ -1,0 +1,146 @@
+"""pytest's reports of one test -> one record.
+
+Runs in the test process, inside the container (Python >= 3.8, pytest >= 7.0).
+"""
+
+import os
+from typing import Any, Dict, List, Optional, Tuple
+
+import pytest
+
+_TAIL = 6000  # characters of a traceback that are kept, and as many of captured output
+_LINE = 300
+
+
+class Tracker:
+    """Collects the reports of one item; `record()` after its teardown."""
+
+    def __init__(self, item: pytest.Item, root_dir: str) -> None:
+        self._item = item
+        self._root_dir = root_dir
+        self._phases: Dict[str, pytest.TestReport] = {}
+        self._failed_subtests: List[pytest.TestReport] = []
+
+    def add(self, report: pytest.TestReport) -> None:
+        """Take one report; a rerun (pytest-rerunfailures) makes what came before it void."""
+        if report.outcome == "rerun":  # type: ignore[comparison-overlap]
+            self._phases, self._failed_subtests = {}, []
+        elif hasattr(report, "context"):  # a subtest (pytest >= 9 or pytest-subtests)
+            if report.failed:
+                self._failed_subtests.append(report)
+        else:
+            self._phases[report.when or "call"] = report
+
+    @property
+    def complete(self) -> bool:
+        """Whether set-up and teardown were reported: not so after pytest.exit or an internal error."""
+        return "setup" in self._phases and "teardown" in self._phases
+
+    def record(self) -> Dict[str, Any]:
+        """The fields of the journal's `end` record that the test process knows."""
+        outcome, report = self._judge()
+        red = outcome in ("failed", "error")
+        path, line = self._where(report if red else None)
+        return {
+            "outcome": outcome,
+            "seconds": {when: round(phase.duration, 6) for when, phase in self._phases.items()},
+            "file": path,
+            "line": line,
+            "message": _message(outcome, report),
+            "output": output(report) if red else "",
+        }
+
+    def _judge(self) -> Tuple[str, pytest.TestReport]:
+        """The worst phase decides: a failed call, then a failed set-up or teardown."""
+        setup, call, teardown = (self._phases.get(when) for when in ("setup", "call", "teardown"))
+        if call is not None and call.failed:
+            return "failed", call
+        if self._failed_subtests:
+            return "failed", self._failed_subtests[0]
+        for phase in (setup, teardown):
+            if phase is not None and phase.failed:
+                return "error", phase
+        decisive = call or setup
+        assert decisive is not None
+        if hasattr(decisive, "wasxfail"):
+            return ("xpassed" if decisive.passed else "xfailed"), decisive
+        return decisive.outcome, decisive
+
+    def _where(self, report: Optional[pytest.TestReport]) -> Tuple[str, Optional[int]]:
+        crash = getattr(getattr(report, "longrepr", None), "reprcrash", None)
+        if crash is not None:
+            path = os.path.relpath(os.path.join(str(self._item.config.invocation_params.dir), crash.path), self._root_dir)
+            if not path.startswith(os.pardir):
+                return path, crash.lineno
+        return self.item_place()
+
+    def item_place(self) -> Tuple[str, Optional[int]]:
+        """ROOT-relative path and line (from 1) of the test itself."""
+        line = self._item.location[1]
+        return os.path.relpath(str(self._item.path), self._root_dir), None if line is None else line + 1
+
+
+def _message(outcome: str, report: pytest.TestReport) -> str:
+    if outcome == "skipped":
+        return skip_reason(report)
+    if outcome in ("xfailed", "xpassed"):
+        return one_line(str(getattr(report, "wasxfail", "")))
+    if outcome == "passed":
+        return ""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash is not None else report.longreprtext
+    where = "" if report.when == "call" else "at %s: " % report.when
+    return one_line(where + text)
+
+
+def one_line(text: str) -> str:
+    """The first line that is not empty, cut."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0][:_LINE] if lines else ""
+
+
+def skip_reason(report: Any) -> str:
+    """The reason of a skipped report, without pytest's own `Skipped: `."""
+    longrepr = report.longrepr
+    text = str(longrepr[2]) if isinstance(longrepr, tuple) else report.longreprtext
+    return one_line(text[len("Skipped: ") :] if text.startswith("Skipped: ") else text)
+
+
+def output(report: Any) -> str:
+    """The end of the traceback, then the end of what the test printed."""
+    parts = [report.longreprtext[-_TAIL:]]
+    for title, text in report.sections:
+        parts.append("--- %s ---\n%s" % (title, text[-_TAIL:]))
+    return "\n".join(parts)[-2 * _TAIL :]
+
+
+def collect_failure(report: pytest.CollectReport) -> Dict[str, str]:
+    """Message and output of a failed collection."""
+    text = report.longreprtext
+    errors = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
+    return {"message": one_line(errors[-1] if errors else text[-_LINE:]), "output": output(report)}
+
+
+def skipped_by_mark(item: pytest.Item) -> bool:
+    """Whether a skip or skipif mark whose condition is no string (so: evaluated at import) skips this item."""
+    if item.get_closest_marker("skip"):
+        return True
+    for mark in item.iter_markers("skipif"):
+        condition = mark.args[0] if mark.args else mark.kwargs.get("condition")
+        if condition and not isinstance(condition, str):
+            return True
+    return False
+
+
+def timeout(item: pytest.Item, default: float) -> float:
+    """Seconds that the supervisor gives a test: a `timeout` mark's, else the default.
+
+    With pytest-timeout the plugin acts first and the supervisor a little later; 0 means no limit there.
+    """
+    mark = item.get_closest_marker("timeout")
+    value = (mark.args[0] if mark.args else mark.kwargs.get("timeout")) if mark else None
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or value < 0:
+        return default
+    if item.config.pluginmanager.hasplugin("timeout"):
+        return value + 5.0 if value else default
+    return float(value) or default

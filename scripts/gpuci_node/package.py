@@ -1,0 +1,27 @@
+"""`python gpuci_node.pyz ROLE FILE`: the three roles of the node's code in one zip application.
+
+Runs on the compute node (Python >= 3.8, standard library only). Imports are per role, so that a
+test process loads only what it needs.
+"""
+
+import sys
+from typing import List
+
+
+def main(argv: List[str]) -> int:
+    """Run the role named by the first argument: keeper, starter or worker."""
+    role, path = argv[0], argv[1] if len(argv) > 1 else ""
+    if role == "worker":
+        from gpuci_node import worker
+
+        return worker.main(path)
+    if role == "starter":
+        from gpuci_node import starter
+
+        return starter.main()
+    if role == "keeper":
+        from gpuci_node import keeper
+
+        return keeper.main(path)
+    sys.stderr.write("gpuci_node: unknown role %r (keeper, starter, worker)\n" % role)
+    return 2

@@ -1,0 +1,114 @@
+"""Finding and ending processes on Linux, whatever they did to get away.
+
+Runs on the compute node (Python >= 3.8, standard library only).
+"""
+
+import ctypes
+import os
+import signal
+import time
+from typing import Callable, Dict, Iterator, List, Set, Tuple
+
+# <linux/prctl.h>
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+TOKEN = "GPUCI_PROCESS"  # environment variable that marks every descendant of one test process
+
+
+def become_subreaper() -> None:
+    """Make orphans of our descendants our children (prctl(2), Linux >= 3.4); raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def die_with_parent() -> Callable[[], None]:
+    """Return a function for `preexec_fn`: the kernel kills the child when its parent dies."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def in_child() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+    return in_child
+
+
+def parents_and_sessions() -> Dict[int, Tuple[int, int]]:
+    """Map each living process to (parent, session), from /proc/PID/stat (proc(5)); zombies are left out."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open("/proc/%s/stat" % name, "rb") as stream:
+                # The second field may hold spaces and brackets: cut after the last bracket.
+                fields = stream.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        if fields[0] not in (b"Z", b"X"):
+            found[int(name)] = (int(fields[1]), int(fields[3]))
+    return found
+
+
+def _carries(pid: int, token: str) -> bool:
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as stream:
+            return ("%s=%s" % (TOKEN, token)).encode() in stream.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def family(leader: int, token: str) -> Set[int]:
+    """All living processes of a test process but itself: by session, by descent, or by its token in the environment."""
+    table = parents_and_sessions()
+    members = {pid for pid, (_parent, session) in table.items() if session == leader}
+    members |= set(_below(leader, table))
+    members |= {pid for pid in table if pid not in members and _carries(pid, token)}
+    return members - {leader, os.getpid()}
+
+
+def _below(pid: int, table: Dict[int, Tuple[int, int]]) -> Iterator[int]:
+    children: Dict[int, List[int]] = {}
+    for child, (parent, _session) in table.items():
+        children.setdefault(parent, []).append(child)
+    queue = [pid]
+    while queue:
+        found = children.get(queue.pop(), [])
+        yield from found
+        queue += found
+
+
+def descendants(pid: int) -> Set[int]:
+    """All living processes below `pid`."""
+    return set(_below(pid, parents_and_sessions()))
+
+
+def kill_all(find: Callable[[], Set[int]], seconds: float = 2.0) -> int:
+    """SIGKILL what `find` returns until it returns nothing (a fork bomb needs several rounds); return how many."""
+    killed: Set[int] = set()
+    end = time.monotonic() + seconds
+    while True:
+        living = find()
+        if not living or time.monotonic() > end:
+            return len(killed)
+        for pid in living:
+            send(pid, signal.SIGKILL)
+        killed |= living
+        reap_orphans(living)
+
+
+def reap_orphans(pids: Set[int]) -> None:
+    """Collect those of `pids` that are our children by now, so that no zombie stays."""
+    for pid in pids:
+        try:
+            os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            continue
+
+
+def send(pid: int, number: int) -> None:
+    """Send a signal; a process that is gone is no error."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,255 @@
+"""The starter: starts test processes, passes on what they record, ends them with all they started.
+
+Runs on the compute node, inside the container when there is one (Python >= 3.8, standard library only).
+It speaks JSON lines: commands on standard input, events on standard output. It decides nothing.
+
+    {"do": "start", "id", "spec", "env"} | {"do": "dump", "id"} | {"do": "stop", "id"} | {"do": "kill", "id"}
+    {"event": "record", "id", "record"} | {"event": "exited", "id", "code", "signal", "tail", "left_over"}
+
+End of its standard input means: kill everything and leave.
+"""
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from types import FrameType
+from typing import Any, Dict, List, Optional, Set
+
+from gpuci_node import processes
+from gpuci_node.worker import DUMP_SIGNAL
+
+_TAIL = 16 * 1024  # bytes of output kept per test process
+_LONGEST_RECORD = 8 * 1024 * 1024
+_CHUNK = 64 * 1024
+
+
+class Lines:
+    """Cuts a byte stream into lines; a line longer than `longest` is dropped."""
+
+    def __init__(self, longest: int = _LONGEST_RECORD) -> None:
+        self._rest = b""
+        self._longest = longest
+
+    def feed(self, data: bytes) -> List[bytes]:
+        """Return the lines that are complete now."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > self._longest:
+            self._rest = b""
+        return lines
+
+
+class Child:
+    """One test process with its two pipes."""
+
+    def __init__(
+        self, process_id: str, token: str, popen: "subprocess.Popen[bytes]", records: int, output: int
+    ) -> None:
+        self.id = process_id
+        self.token = token
+        self.popen = popen
+        self.records = records
+        self.output = output
+        self.lines = Lines()
+        self.tail = b""
+
+    def family(self) -> Set[int]:
+        """What it started and is still alive."""
+        return processes.family(self.popen.pid, self.token)
+
+
+class Starter:
+    """The event loop over commands, pipes and the deaths of children."""
+
+    def __init__(self) -> None:
+        self._children: Dict[int, Child] = {}
+        self._selector = selectors.DefaultSelector()
+        self._commands = Lines(longest=1 << 30)
+        self._in_child = processes.die_with_parent()
+        self._deaths = _death_pipe()
+        self._selector.register(0, selectors.EVENT_READ, self._read_commands)
+        self._selector.register(self._deaths, selectors.EVENT_READ, self._read_deaths)
+        self._open = True
+        # Other runs on this machine have processes of the same names.
+        self._nonce = os.urandom(8).hex()
+
+    def run(self) -> int:
+        """Serve until standard input ends; nothing we started lives on."""
+        while self._open:
+            for key, _events in self._selector.select():
+                key.data(key.fd)
+        for child in list(self._children.values()):
+            processes.send(child.popen.pid, signal.SIGKILL)
+        processes.kill_all(lambda: processes.descendants(os.getpid()))
+        return 0
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def _read_commands(self, fd: int) -> None:
+        data = os.read(fd, _CHUNK)
+        self._open = bool(data)
+        for line in self._commands.feed(data):
+            command = json.loads(line)
+            if command["do"] == "start":
+                self._start(command["id"], command["spec"], command["env"])
+            else:
+                self._signal(command["id"], command["do"])
+
+    def _signal(self, process_id: str, what: str) -> None:
+        number = {"dump": DUMP_SIGNAL, "stop": signal.SIGINT, "kill": signal.SIGKILL}[what]
+        for pid, child in self._children.items():
+            if child.id == process_id:
+                processes.send(pid, number)
+
+    def _start(self, process_id: str, spec: Dict[str, Any], env: Dict[str, str]) -> None:
+        token = "%s.%s" % (self._nonce, process_id)
+        records, records_w = os.pipe()
+        output, output_w = os.pipe()
+        try:
+            path = _write_spec(spec)
+            popen = subprocess.Popen(
+                [sys.executable, sys.argv[0], "worker", path],
+                cwd=os.path.join(spec["root_dir"], spec["root"]),
+                env=_environment(env, token, records_w),
+                stdin=subprocess.DEVNULL,
+                stdout=output_w,
+                stderr=output_w,
+                pass_fds=(records_w,),
+                start_new_session=True,
+                preexec_fn=self._in_child,
+            )
+        except OSError as error:
+            for fd in (records, output):
+                os.close(fd)
+            _tell("exited", process_id, code=None, signal="none", tail="can't start: %s" % error, left_over=0)
+            return
+        finally:
+            for fd in (records_w, output_w):
+                os.close(fd)
+        self._watch(Child(process_id, token, popen, records, output))
+
+    def _watch(self, child: Child) -> None:
+        self._children[child.popen.pid] = child
+        for fd, read in ((child.records, self._read_records), (child.output, self._read_output)):
+            os.set_blocking(fd, False)
+            self._selector.register(fd, selectors.EVENT_READ, lambda fd, read=read: read(child, fd))
+
+    # -- pipes -----------------------------------------------------------------------------------
+
+    def _read_records(self, child: Child, fd: int) -> bool:
+        """Pass on what is there; return whether there may be more."""
+        data = self._read(fd)
+        for line in child.lines.feed(data or b""):
+            record = _parse(line)
+            if record is not None:
+                _tell("record", child.id, record=record)
+        return bool(data)
+
+    def _read_output(self, child: Child, fd: int) -> bool:
+        data = self._read(fd)
+        child.tail = (child.tail + (data or b""))[-_TAIL:]
+        return bool(data)
+
+    def _read(self, fd: int) -> Optional[bytes]:
+        """Some bytes, b"" at the end, None when nothing is there."""
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return None
+        if not data:
+            self._selector.unregister(fd)
+        return data
+
+    # -- deaths ----------------------------------------------------------------------------------
+
+    def _read_deaths(self, fd: int) -> None:
+        os.read(fd, _CHUNK)
+        while True:
+            dead = _next_dead()
+            if dead is None:
+                return
+            if dead in self._children:
+                self._finish(self._children.pop(dead))
+            else:
+                os.waitpid(dead, 0)  # an orphan that we inherited
+
+    def _finish(self, child: Child) -> None:
+        """Clean up while the process is a zombie, so that its pid can't be another's by now."""
+        left_over = processes.kill_all(child.family)
+        code = child.popen.wait()
+        for fd, read in ((child.records, self._read_records), (child.output, self._read_output)):
+            if fd in self._selector.get_map():
+                while read(child, fd):
+                    pass
+            if fd in self._selector.get_map():
+                self._selector.unregister(fd)
+            os.close(fd)
+        tail = child.tail.decode("utf-8", "replace")
+        name = signal.Signals(-code).name if code < 0 else None
+        _tell("exited", child.id, code=None if code < 0 else code, signal=name, tail=tail, left_over=left_over)
+
+
+def _next_dead() -> Optional[int]:
+    """The pid of a dead child that is still to be waited for, or None."""
+    try:
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return None if found is None else found.si_pid
+
+
+def _do_nothing(_number: int, _frame: Optional[FrameType]) -> None:
+    return
+
+
+def _death_pipe() -> int:
+    """A descriptor that becomes readable with each SIGCHLD."""
+    reader, writer = os.pipe()
+    for fd in (reader, writer):
+        os.set_blocking(fd, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, _do_nothing)
+    return reader
+
+
+def _write_spec(spec: Dict[str, Any]) -> str:
+    os.makedirs(spec["scratch"], exist_ok=True)
+    path = os.path.join(spec["scratch"], "spec.json")
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump(spec, stream)
+    return path
+
+
+def _environment(extra: Dict[str, str], token: str, records: int) -> Dict[str, str]:
+    env = {**os.environ, **extra, processes.TOKEN: token, "GPUCI_RECORDS": str(records)}
+    # Equal ids in every process for parameters that come out of sets.
+    env.setdefault("PYTHONHASHSEED", "0")
+    # Asking torch for the number of devices must not start the CUDA driver (torch >= 1.13).
+    env.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    env["PYTHONUNBUFFERED"] = "1"
+    return env
+
+
+def _parse(line: bytes) -> Optional[Dict[str, Any]]:
+    """A record, or None: tests may write anything to a descriptor that they find."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _tell(event: str, process_id: str, **fields: Any) -> None:
+    sys.stdout.write(json.dumps({"event": event, "id": process_id, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Run the starter; the terminal's signals are the keeper's business."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # No SIG_IGN: test processes would inherit that.
+        signal.signal(number, _do_nothing)
+    processes.become_subreaper()
+    return Starter().run()
