@@ -1,0 +1,1 @@
+"""Kernels, their shapes and their registry, in plain Python."""

@@ -1,0 +1,1 @@
+"""Small networks in plain Python."""

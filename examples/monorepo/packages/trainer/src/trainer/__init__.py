@@ -1,0 +1,1 @@
+"""A training loop in plain Python."""
