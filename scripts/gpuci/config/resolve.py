@@ -1,0 +1,173 @@
+"""Validated data -> Config, with the rules that a schema can't express. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from gpuci.config.explain import SECRET_ADVICE, dotted, is_secret_name, one_of
+from gpuci.config.model import DEFAULT_MARKERS, Config, MarkerRule, Node, Profile, Shards
+from gpuci.config.paths import path_fault, tidy_node_id, tidy_path, unique
+from gpuci.config.tree import Path, Place, Problem, quoted
+from gpuci.config.validate import Schema, resolved
+from gpuci_node.contract import MODE_ALIASES
+
+_PLAIN_SECTIONS = ("container", "slurm", "durations", "label", "cost", "changes")
+# Settings that name files or directories below ROOT.
+_PATHS_BELOW_ROOT: tuple[Path, ...] = (("container", "pythonpath"), ("durations", "file"))
+
+Locate = Callable[[Path], Place]
+
+
+class Resolver:
+    """One resolution: takes the data apart, section by section, and collects the problems."""
+
+    def __init__(self, data: Mapping[str, Any], schema: Schema, locate: Locate) -> None:
+        self.schema = schema
+        self.locate = locate
+        self.data = {key: value for key, value in data.items() if value is not None}
+        self.problems: list[Problem] = []
+
+    def config(self) -> Config:
+        """The configuration; complete only if `problems` is empty afterwards."""
+        profiles = self._profiles()
+        return Config(
+            packages=self._packages(),
+            modes=self._modes(),
+            markers=self._markers(profiles),
+            profiles=tuple(profiles.values()),
+            node=self._node(),
+            shards=Shards(**_fields(self.data.get("shards", {}))),
+            **{name: self._section(name) for name in _PLAIN_SECTIONS},
+        )
+
+    def _report(self, path: Path, message: str) -> None:
+        self.problems.append(Problem(self.locate(path), f"{dotted(path)}: {message}"))
+
+    def _packages(self) -> tuple[str, ...]:
+        given = self.data.get("packages", ["."])
+        entries: list[str] = given.split() if isinstance(given, str) else given
+        if not entries:
+            self._report(("packages",), "must not be empty")
+        for index, entry in enumerate(entries):
+            self._check_path(("packages", index), entry)
+        return unique(tidy_path(entry) for entry in entries)
+
+    def _check_path(self, path: Path, text: str) -> None:
+        fault = path_fault(text)
+        if fault:
+            self._report(path, f"{quoted(text)} {fault}")
+
+    def _modes(self) -> tuple[tuple[str, str], ...]:
+        modes: dict[str, str] = {}
+        places: dict[str, Place] = {}
+        for name, entries in self.data.get("modes", {}).items():
+            mode = MODE_ALIASES.get(name, name)
+            for index, entry in enumerate(entries or []):
+                path = ("modes", name, index)
+                self._check_path(path, entry.partition("::")[0])
+                key = tidy_node_id(entry)
+                if modes.get(key, mode) != mode:
+                    self._report(path, f"{quoted(key)} has the mode {modes[key]} already, by {places[key]}")
+                    continue
+                modes[key] = mode
+                places[key] = self.locate(path)
+        return tuple(modes.items())
+
+    def _profiles(self) -> dict[str, Profile]:
+        """The profiles by name; a profile with a problem in it is there with what is right of it."""
+        given = {key: value for key, value in self.data.get("profiles", {}).items() if value is not None}
+        made = {}
+        for name, settings in given.items():
+            fields = _fields(settings)
+            fields["slurm"] = self._given(fields.get("slurm", {}), ("profiles", name, "slurm"))
+            made[name] = Profile(name, **fields)
+        return made or {"default": Profile("default")}
+
+    def _markers(self, profiles: Mapping[str, Profile]) -> tuple[MarkerRule, ...]:
+        rules = {rule.name: rule for rule in DEFAULT_MARKERS}
+        for name, settings in self.data.get("markers", {}).items():
+            if settings is None:
+                rules.pop(name, None)
+                continue
+            fields = _fields({"gpus": settings} if isinstance(settings, int) else settings)
+            if "mode" in fields:
+                fields["mode"] = MODE_ALIASES.get(fields["mode"], fields["mode"])
+            rules[name] = replace(rules.get(name, MarkerRule(name)), **fields)
+            self._check_marker(rules[name], profiles, isinstance(settings, int))
+        return tuple(rules.values())
+
+    def _check_marker(self, rule: MarkerRule, profiles: Mapping[str, Profile], short: bool) -> None:
+        path: Path = ("markers", rule.name)
+        if rule.profile is not None and rule.profile not in profiles:
+            self._report((*path, "profile"), one_of(rule.profile, list(profiles)))
+            return
+        profile = profiles[rule.profile] if rule.profile is not None else next(iter(profiles.values()))
+        if rule.gpus is not None and rule.gpus > profile.gpus:
+            message = f"{rule.gpus} GPUs are more than the {profile.gpus} of profile {quoted(profile.name)}"
+            self._report(path if short else (*path, "gpus"), message)
+
+    def _node(self) -> Node:
+        fields = _fields(self._given(self.data.get("node", {}), ("node",)))
+        env = {key: value for key, value in fields.get("env", {}).items() if value is not None}
+        for name in env:
+            if is_secret_name(name):
+                self._report(("node", "env", name), SECRET_ADVICE)
+        for name in ("pytest_args", "preload"):
+            fields[name] = tuple(fields.get(name, ()))
+        return Node(**{**fields, "env": env})
+
+    def _section(self, name: str) -> dict[str, Any]:
+        """A section that stays a mapping, with the schema's defaults where nothing is set."""
+        given = self._given(self.data.get(name, {}), (name,))
+        properties = self.schema["properties"][name]["properties"]
+        defaults = {key: resolved(below, self.schema)["default"] for key, below in properties.items()}
+        return {key: given.get(key, _copy(default)) for key, default in defaults.items()}
+
+    def _given(self, section: Mapping[str, Any] | None, path: Path) -> dict[str, Any]:
+        """What is set in a section, with lists where a single text may stand for one."""
+        return {
+            key: self._value(value, (*path, key))
+            for key, value in (section or {}).items()
+            if value is not None
+        }
+
+    def _value(self, value: Any, path: Path) -> Any:
+        if path in _PATHS_BELOW_ROOT:
+            return self._below_root(value, path)
+        if isinstance(value, str) and "array" in self._schema_at(path)["type"]:
+            return self._words(value, path)
+        return value
+
+    def _schema_at(self, path: Path) -> Schema:
+        below = self.schema
+        for step in path:
+            below = resolved(below, self.schema)
+            below = below.get("properties", {}).get(step) or below["additionalProperties"]
+        return resolved(below, self.schema)
+
+    def _below_root(self, value: Any, path: Path) -> Any:
+        if isinstance(value, str):
+            self._check_path(path, value)
+            return tidy_path(value)
+        for index, item in enumerate(value):
+            self._check_path((*path, index), item)
+        return [tidy_path(item) for item in value]
+
+    def _words(self, text: str, path: Path) -> list[str]:
+        try:
+            return shlex.split(text)
+        except ValueError as error:
+            self._report(path, f"can't be split like a shell's words: {str(error).lower()}")
+            return []
+
+
+def _fields(section: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The section under the names of a dataclass, without what is not set."""
+    return {key.replace("-", "_"): value for key, value in (section or {}).items() if value is not None}
+
+
+def _copy(value: Any) -> Any:
+    return list(value) if isinstance(value, list) else value
