@@ -1,0 +1,211 @@
+"""Make virtual environments from hash-locked requirements: once, whole or not at all.
+
+The launcher runs this before any dependency exists: standard library only, Python >= 3.10.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpuci.errors import GpuciError
+
+STAMP = "gpuci-environment"
+# A user's own settings that would send pip, or the new Python, somewhere else.
+_FOREIGN = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIRE_VIRTUALENV")
+
+
+def ensure(base: Path, name: str, requirements: Path) -> Path:
+    """Return the Python of the environment `base/name`, which holds what `requirements` asks for.
+
+    `requirements` is a file for `pip install --require-hashes` that names every package.
+    A fresh environment is used as it is; a missing or outdated one is made under a temporary name
+    and renamed. Several processes may ask at once: one makes it, the others wait. Where `base` can't
+    be written, or something else is called `name`, the environment lives in the user's cache, and
+    that is said. Raises GpuciError: no venv module, no network, no place to write.
+    """
+    stamp = _digest(requirements)
+    environment, because = _place(base, name, stamp)
+    if not is_fresh(environment, stamp):
+        with _guarded(environment), _lock(environment):
+            if not is_fresh(environment, stamp):
+                _make(environment, requirements, stamp, because)
+    return environment / "bin" / "python"
+
+
+def own_pytest() -> Path:
+    """Return a Python with gpuci's own pytest, for trees whose Python has none. Made on first use.
+
+    Raises GpuciError as `ensure` does.
+    """
+    clone = Path(__file__).resolve().parents[2]
+    base = clone if (clone / "scripts" / "launch.py").is_file() else Path(sys.prefix)
+    return ensure(base, ".venvs/pytest", Path(__file__).with_name("requirements-pytest.txt"))
+
+
+def is_fresh(environment: Path, stamp: str) -> bool:
+    """Whether `environment` was made for these requirements and its Python still starts as it did then."""
+    try:
+        made_for, version = (environment / STAMP).read_text().splitlines()
+    except (OSError, ValueError):
+        return False
+    return made_for == stamp and version == _version(environment / "bin" / "python")
+
+
+def _place(base: Path, name: str, stamp: str) -> tuple[Path, str]:
+    """Where the environment lives, and why not at `base/name` if it doesn't."""
+    wanted = base / name
+    if is_fresh(wanted, stamp):
+        return wanted, ""
+    if wanted.exists() and not (wanted / STAMP).exists():
+        because = f"{wanted} was not made by gpuci and is left alone"
+    elif not os.access(base, os.W_OK):
+        because = f"{base} can't be written"
+    else:
+        return wanted, ""
+    key = hashlib.sha256(os.fsencode(base)).hexdigest()[:12]
+    return _cache() / "gpuci" / key / name, because
+
+
+def _cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if home.startswith("~"):
+        raise GpuciError(
+            "there is no place for gpuci's environment",
+            why="the clone can't be written, and this user has no home directory",
+            then="set XDG_CACHE_HOME to a directory that this user may write",
+        )
+    return Path(home)
+
+
+def _digest(requirements: Path) -> str:
+    return hashlib.sha256(requirements.read_bytes()).hexdigest()
+
+
+def _version(python: Path) -> str | None:
+    """The "major.minor" of a Python, None if it doesn't start (a base that was removed or replaced)."""
+    if _same(python.parent.parent, Path(sys.prefix)):
+        return f"{sys.version_info[0]}.{sys.version_info[1]}"
+    command = [str(python), "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+@contextmanager
+def _guarded(environment: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise GpuciError(
+            f"the environment {environment} can't be made: {error}",
+            why="the disk is full, or the directory can't be written",
+            then=f"make room, or give {environment.parent} to the user who runs gpuci",
+        ) from error
+
+
+@contextmanager
+def _lock(environment: Path) -> Iterator[None]:
+    """One maker at a time for the environments of a directory; the lock goes with the process."""
+    workshop = _workshop(environment)
+    workshop.mkdir(parents=True, exist_ok=True)
+    with open(workshop / f"{environment.name.lstrip('.')}.lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("waiting for another gpuci that makes it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _workshop(environment: Path) -> Path:
+    """Where locks and half-made environments live, on the same file system as the environment."""
+    return environment.parent if environment.parent.name == ".venvs" else environment.parent / ".venvs"
+
+
+def _make(environment: Path, requirements: Path, stamp: str, because: str) -> None:
+    started = time.monotonic()
+    if because:
+        _say(because)
+    _say(f"{environment} from {requirements.name} (only this once)")
+    prefix = f"new-{environment.name.lstrip('.')}-"
+    for left_behind in _workshop(environment).glob(f"{prefix}*"):
+        shutil.rmtree(left_behind, ignore_errors=True)  # by a maker that was killed: we hold the lock
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=_workshop(environment)) as directory:
+        half_made = Path(directory) / "environment"
+        _install(half_made, requirements)
+        _relocate(half_made, environment)
+        (half_made / STAMP).write_text(f"{stamp}\n{_version(half_made / 'bin' / 'python')}\n")
+        if environment.exists():
+            environment.rename(Path(directory) / "outdated")
+        half_made.rename(environment)
+    _say(f"done in {time.monotonic() - started:.1f} s")
+
+
+def _install(environment: Path, requirements: Path) -> None:
+    _run(
+        [sys.executable, "-I", "-m", "venv", str(environment)],
+        what="Python's venv module can't make an environment",
+        why=f"{sys.executable} is installed without venv or ensurepip",
+        then="install it (Debian, Ubuntu: apt install python3-venv), or put another Python on PATH",
+    )
+    pip = [str(environment / "bin" / "python"), "-I", "-m", "pip", "install", "--quiet", "--no-input"]
+    _run(
+        [*pip, "--disable-pip-version-check", "--require-hashes", "--no-deps", "-r", str(requirements)],
+        what=f"pip can't install {requirements}",
+        why="no network, a proxy that pip doesn't know, or a mirror that lacks a version",
+        then="set HTTPS_PROXY or PIP_INDEX_URL as for any pip, and run the command again",
+    )
+
+
+def _run(command: list[str], *, what: str, why: str, then: str) -> None:
+    environ = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
+    done = subprocess.run(
+        command,
+        env={**environ, "PIP_USER": "0"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        raise GpuciError(what, why=f"{why}\n{_gutter(done.stdout)}", then=then)
+
+
+def _gutter(output: str, lines: int = 12) -> str:
+    """The last lines of a program's output, as text that can't steer a terminal."""
+    tail = output.strip().splitlines()[-lines:]
+    return "\n".join("    | " + "".join(c if c.isprintable() else "?" for c in line) for line in tail)
+
+
+def _relocate(made: Path, final: Path) -> None:
+    """Let the scripts in bin/ name the place that the environment will have."""
+    for script in (made / "bin").iterdir():
+        if script.is_symlink() or not script.is_file():
+            continue
+        content = script.read_bytes()
+        if os.fsencode(made) in content and b"\0" not in content:
+            script.write_bytes(content.replace(os.fsencode(made), os.fsencode(final)))
+
+
+def _say(text: str) -> None:
+    print(f"setting up: {text}", file=sys.stderr, flush=True)
