@@ -1,0 +1,1 @@
+"""Results -> what people and programs read."""

@@ -1,0 +1,135 @@
+"""The state of a running shard and its line of progress. Pure; the clock is passed in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuci.reporting.text import clip_middle, duration, one_line, width_of
+from gpuci.results.ownership import Ownership
+from gpuci.results.verdict import shard_name
+from gpuci_node.contract import RED_OUTCOMES, selects, worst_outcome
+
+BAR = 20
+_NAME_WIDTH = 12
+# Below this share of finished tests the plan's figure is the better estimate.
+_TRUSTED_SHARE = 0.1
+
+
+class ShardProgress:
+    """What is known of one shard: fed with records of its journal, asked for a line of text.
+
+    `units` are the units that the shard runs, `expected_seconds` is the plan's figure for it.
+    """
+
+    def __init__(self, index: int, units: tuple[str, ...], expected_seconds: float, own: Ownership) -> None:
+        self.index = index
+        self.expected_seconds = expected_seconds
+        self.began: float | None = None
+        self._own = own
+        self._tests = {unit: own.units[unit].tests for unit in units}
+        self._ended: dict[str, str] = {}
+        self._running: dict[str, float] = {}
+        self._failures: list[str] = []
+
+    @property
+    def done(self) -> int:
+        """Tests that ended."""
+        return len(self._ended)
+
+    @property
+    def total(self) -> int:
+        """Tests of the shard: planned ones until their file is collected, then the real ones."""
+        return max(sum(self._tests.values()), self.done)
+
+    @property
+    def red(self) -> int:
+        """Tests that failed so far."""
+        return sum(outcome in RED_OUTCOMES for outcome in self._ended.values())
+
+    @property
+    def running(self) -> int:
+        """Tests that run now."""
+        return len(self._running)
+
+    def feed(self, record: dict[str, Any]) -> None:
+        """Take one record (as `journal.read_record` gives it); those of other shards' units are ignored."""
+        if self.began is None:
+            self.began = record.get("t")
+        kind, unit = record["kind"], record.get("unit")
+        if kind == "job":  # a new try: what ran in the last one does not run any more
+            self._running.clear()
+        if unit not in self._tests:
+            return
+        if kind == "collected":
+            select = self._own.selects[unit]
+            self._tests[unit] = sum(selects(select, nodeid) for nodeid in record["ids"])
+        elif kind == "start":
+            self._running[record["nodeid"]] = record.get("t", 0.0)
+        elif kind == "end":
+            self._end(record["nodeid"], record)
+
+    def _end(self, nodeid: str, record: dict[str, Any]) -> None:
+        self._running.pop(nodeid, None)
+        outcome = record["outcome"]
+        before = self._ended.get(nodeid)
+        self._ended[nodeid] = outcome if before is None else worst_outcome([before, outcome])
+        if "::" not in nodeid:  # the file as a whole: it stands for all tests of the unit
+            self._tests[record["unit"]] = 1
+        if outcome in RED_OUTCOMES and before not in RED_OUTCOMES:
+            self._failures.append(self._failure(nodeid, record))
+
+    def _failure(self, nodeid: str, record: dict[str, Any]) -> str:
+        message = record.get("message", "")
+        why = f": {message}" if message else ""
+        word = record["outcome"].upper().replace("_", " ")
+        return one_line(f"{word} ({shard_name(self.index)}) {nodeid}{why}")
+
+    def take_failures(self) -> list[str]:
+        """One clean line for each test that failed since the last call."""
+        taken, self._failures = self._failures, []
+        return taken
+
+    def seconds_left(self, now: float) -> float | None:
+        """An estimate: the pace so far, the plan's figure at first; None if nothing can be said."""
+        if self.began is None or self.done >= self.total:
+            return None
+        elapsed = max(0.0, now - self.began)
+        if self.done < _TRUSTED_SHARE * self.total:
+            left = self.expected_seconds - elapsed
+            return left if left > 0 else None
+        return elapsed * (self.total - self.done) / self.done
+
+    def counts(self, now: float) -> list[str]:
+        """The parts of a line in words, most important first: `2 failed`, `8 running`, `est. 12 s left`."""
+        left = self.seconds_left(now)
+        parts = [
+            f"{self.red} failed" if self.red else "",
+            f"{self.running} running" if self.running else "",
+            f"est. {duration(left)} left" if left is not None else "",
+            "waiting" if self.began is None else "",
+        ]
+        return [part for part in parts if part]
+
+    def line(self, now: float, width: int) -> str:
+        """One line of at most `width` columns; what does not fit is left out, the last part first."""
+        share = self.done / self.total if self.total else 0.0
+        size = min(BAR, max(0, width - 24))
+        filled = int(share * size)
+        bar = f" [{'=' * filled}{' ' * (size - filled)}]" if size >= 4 else ""
+        line = f"{shard_name(self.index):<8}{bar} {f'{self.done}/{self.total}':>9}"[:width]
+        for part in self.counts(now):
+            if len(line) + 2 + len(part) <= width:
+                line = f"{line}  {part}"
+        return line + self._longest_running(now, width - len(line))
+
+    def _longest_running(self, now: float, room: int) -> str:
+        """The test that runs longest now, if there is room for it."""
+        if not self._running:
+            return ""
+        nodeid, began = min(self._running.items(), key=lambda item: item[1])
+        took = duration(max(0.0, now - began))
+        left = room - len(took) - 4
+        if left < _NAME_WIDTH:
+            return ""
+        name = clip_middle(one_line(nodeid), left)
+        return f"  {name}  {took}" if width_of(name) <= left else ""

@@ -1,0 +1,181 @@
+"""The summary as GitHub Markdown, for a step summary or a comment. Pure.
+
+All untrusted text stands in inline code or in a code block. GitHub drops a step summary above 1 MiB,
+so this one is cut by us, and says what was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gpuci.model import Report, ShardReport, TestResult
+from gpuci.reporting import summary
+from gpuci.reporting.text import (
+    clean,
+    clip,
+    duration,
+    fence,
+    guard,
+    inline_code,
+    last_lines,
+    one_line,
+    plural,
+)
+
+LEAST_BYTES = 16_384
+OUTPUT_LINES = 60
+LINE_WIDTH = 400
+SLOWEST = 10
+ROWS = 20
+_NOTE_BYTES = 200
+
+
+def render(report: Report, *, limit_bytes: int = 1_000_000) -> str:
+    """The summary in at most `limit_bytes` of UTF-8; raises ValueError for a limit below LEAST_BYTES.
+
+    The failing tests come right after the verdict, but are the first to be cut.
+    """
+    if limit_bytes < LEAST_BYTES:
+        raise ValueError(f"a summary needs at least {LEAST_BYTES} bytes")
+    head = _verdict(report)
+    room = limit_bytes - _size(head) - 3 * _NOTE_BYTES
+    sections = _sections(report)
+    tail = _fit(sections, room)
+    details = [_failure(result) for result in summary.failing(report)]
+    shown = _fit(details, room - sum(map(_size, tail)))
+    title = f"### Failing tests ({len(details)})\n\n" if details else ""
+    cut = _cut_note(len(details) - len(shown), "failing test")
+    cut_tail = _cut_note(len(sections) - len(tail), "section")
+    return guard("".join([head, title, *shown, cut, *tail, cut_tail]))
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _fit(blocks: Iterable[str], room: int) -> list[str]:
+    """The first blocks that fit into `room` bytes."""
+    kept: list[str] = []
+    for block in blocks:
+        room -= _size(block)
+        if room < 0:
+            break
+        kept.append(block)
+    return kept
+
+
+def _cut_note(missing: int, noun: str) -> str:
+    if not missing:
+        return ""
+    return f"{plural(missing, 'more ' + noun)} not shown: this summary is full. report.json has all.\n\n"
+
+
+def _verdict(report: Report) -> str:
+    sign = "✅" if report.verdict == "passed" else "❌"
+    word = report.verdict.replace("_", " ")
+    lines = [
+        f"## {sign} GPU tests {word}",
+        "",
+        f"**{summary.counts_text(report.counts)}** {summary.time_text(report)}",
+        "",
+    ]
+    if report.verdict != "passed":
+        lines += [_short(report.reason, 300), ""]
+    return "\n".join([*lines, ""])
+
+
+def _short(text: str, width: int = LINE_WIDTH) -> str:
+    return inline_code(clip(one_line(text), width))
+
+
+def _failure(result: TestResult) -> str:
+    lines, before = last_lines(clean(result.output), OUTPUT_LINES)
+    above = [f"({plural(before, 'line')} above)"] if before else []
+    shown = "\n".join([*above, *(clip(line, LINE_WIDTH) for line in lines)])
+    parts = [
+        f"<details><summary>{_short(result.nodeid)} {summary.label(result.outcome)}</summary>",
+        "",
+        f"{_short(summary.place_text(result))} {_short(summary.where_text(result))}",
+        "",
+    ]
+    if result.message:
+        parts += [_short(result.message), ""]
+    if lines:
+        parts += [fence(shown), ""]
+    return "\n".join([*parts, "</details>", "", ""])
+
+
+def _sections(report: Report) -> list[str]:
+    """Everything behind the failing tests, each section small; what is left out is counted."""
+    sections = (
+        _unfinished(report),
+        _shards(report),
+        _warnings(report),
+        _slowest(report),
+        *(_left_out(report, outcome) for outcome in ("skipped", "deselected", "elsewhere")),
+    )
+    return [section for section in sections if section]
+
+
+def _unfinished(report: Report) -> str:
+    groups = summary.unfinished(report)
+    rows = [
+        f"| {summary.group_title(group)} | {_short(group.message, 100)} | {_short(first.nodeid, 100)} |"
+        for group, first in ((group, group.results[0]) for group in groups)
+    ]
+    return _table(
+        f"Not finished ({sum(len(group.results) for group in groups)})", "tests | why | first", rows
+    )
+
+
+def _shards(report: Report) -> str:
+    rows = [_shard(row) for row in report.shards]
+    table = _table("Shards", "shard | verdict | tests | planned | took | queued | tries | node", rows)
+    time = summary.gpu_time(report.shards)
+    if not time.used and not time.idle:
+        return table
+    return (
+        f"{table}GPU-seconds: {time.used:.1f} used, {time.idle:.1f} idle ({time.percent_used:.0f} % used)\n\n"
+    )
+
+
+def _shard(row: ShardReport) -> str:
+    times = " | ".join(map(duration, (row.planned_seconds, row.wall_seconds, row.queue_seconds)))
+    name = str(row.index) if row.index else "cpu pool"
+    why = f" {_short(row.reason, 60)}" if row.reason and row.verdict != "passed" else ""
+    node = _short(row.node, 40) if row.node else ""
+    return f"| {name} | {row.verdict}{why} | {row.tests} | {times} | {row.tries} | {node} |"
+
+
+def _slowest(report: Report) -> str:
+    rows = [
+        f"| {duration(result.seconds)} | {_short(result.nodeid, 150)} |"
+        for result in summary.slowest(report, SLOWEST)
+    ]
+    return _table("Slowest tests", "took | test", rows)
+
+
+def _left_out(report: Report, outcome: str) -> str:
+    reasons = summary.left_out(report, outcome)
+    rows = [f"| {count} | {_short(reason or 'no reason given', 150)} |" for reason, count in reasons]
+    total = sum(count for _reason, count in reasons)
+    return _table(f"{summary.label(outcome).capitalize()} ({total})", "tests | why", rows)
+
+
+def _warnings(report: Report) -> str:
+    if not report.warnings:
+        return ""
+    shown = [f"- {_short(warning)}" for warning in report.warnings[:ROWS]]
+    return "\n".join([f"### Warnings ({len(report.warnings)})", "", *shown, *_more(report.warnings), "", ""])
+
+
+def _table(title: str, columns: str, rows: Sequence[str]) -> str:
+    if not rows:
+        return ""
+    rule = " | ".join("---" for _ in columns.split("|"))
+    table = [f"| {columns} |", f"| {rule} |", *rows[:ROWS]]
+    return "\n".join([f"### {title}", "", *table, *_more(rows), "", ""])
+
+
+def _more(rows: Sequence[str]) -> list[str]:
+    return ["", f"and {len(rows) - ROWS} more"] if len(rows) > ROWS else []

@@ -1,0 +1,112 @@
+"""What a person asks of a report, as values: used by every rendering. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gpuci.model import Report, ShardReport, TestResult
+from gpuci.reporting.text import duration, plural
+from gpuci_node.contract import OUTCOMES, RED_OUTCOMES
+
+
+class Group(NamedTuple):
+    """Results that share one explanation."""
+
+    message: str
+    results: tuple[TestResult, ...]
+
+
+class GpuTime(NamedTuple):
+    """GPU-seconds of all shards."""
+
+    used: float
+    idle: float
+
+    @property
+    def percent_used(self) -> float:
+        """0 to 100; 0 if there was no GPU time."""
+        total = self.used + self.idle
+        return 100.0 * self.used / total if total else 0.0
+
+
+def counts_text(counts: dict[str, int]) -> str:
+    """`2 failed, 236 passed, 12 skipped`, worst first; `no tests` if empty."""
+    return ", ".join(f"{counts[name]} {label(name)}" for name in OUTCOMES if counts.get(name)) or "no tests"
+
+
+def label(outcome: str) -> str:
+    """An outcome in words: `not finished`."""
+    return outcome.replace("_", " ")
+
+
+def time_text(report: Report) -> str:
+    """`in 41.2 s (set-up 3.10 s)`."""
+    setup = f" (set-up {duration(report.setup_seconds)})" if report.setup_seconds else ""
+    return f"in {duration(report.seconds)}{setup}"
+
+
+def failing(report: Report) -> list[TestResult]:
+    """The red tests that have something to show, worst first."""
+    red = [result for result in report.tests if _has_details(result)]
+    return sorted(red, key=lambda result: OUTCOMES.index(result.outcome))
+
+
+def unfinished(report: Report) -> list[Group]:
+    """The other red tests, those of one shard and reason together."""
+    rest = [result for result in report.tests if result.outcome in RED_OUTCOMES and not _has_details(result)]
+    groups: dict[tuple[int | None, str], list[TestResult]] = {}
+    for result in rest:
+        groups.setdefault((result.shard, result.message), []).append(result)
+    return [Group(message, tuple(results)) for (_shard, message), results in groups.items()]
+
+
+def _has_details(result: TestResult) -> bool:
+    return result.outcome in RED_OUTCOMES and (result.outcome != "not_finished" or bool(result.output))
+
+
+def slowest(report: Report, count: int) -> list[TestResult]:
+    """The tests that took longest, longest first; those that took no time are left out."""
+    timed = [result for result in report.tests if result.seconds > 0]
+    return sorted(timed, key=lambda result: -result.seconds)[:count]
+
+
+def left_out(report: Report, outcome: str) -> list[tuple[str, int]]:
+    """(reason, number of tests) for the tests of an outcome, most frequent first."""
+    reasons = Counter(result.message for result in report.tests if result.outcome == outcome)
+    return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+
+
+def gpu_time(shards: Iterable[ShardReport]) -> GpuTime:
+    """The sum over all shards."""
+    rows = list(shards)
+    return GpuTime(sum(row.gpu_seconds_used for row in rows), sum(row.gpu_seconds_idle for row in rows))
+
+
+def place_text(result: TestResult) -> str:
+    """`FILE:LINE`, as far as known; without escaping."""
+    return f"{result.file}:{result.line}" if result.line is not None else result.file
+
+
+def where_text(result: TestResult) -> str:
+    """`failed, shard 2, gw3, GPU 3, 1.20 s`; without escaping."""
+    parts = [label(result.outcome)]
+    if result.shard is not None:
+        parts.append(f"shard {result.shard}" if result.shard else "cpu pool")
+    if result.attempt > 1:
+        parts.append(f"try {result.attempt}")
+    if result.slot:
+        parts.append(result.slot)
+    if result.gpus:
+        parts.append(f"{'GPU' if len(result.gpus) == 1 else 'GPUs'} {' '.join(result.gpus)}")
+    if result.seconds:
+        parts.append(duration(result.seconds))
+    return ", ".join(parts)
+
+
+def group_title(group: Group) -> str:
+    """`5 tests of shard 2`; the message stands beside it."""
+    shard = group.results[0].shard
+    of = "" if shard is None else f" of shard {shard}" if shard else " of the cpu pool"
+    return f"{plural(len(group.results), 'test')}{of}"

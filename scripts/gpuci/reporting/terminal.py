@@ -1,0 +1,194 @@
+"""The summary that ends a run on a terminal or in a log. Pure; plain ASCII of our own, colour on request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gpuci.model import Report, ShardReport, TestResult
+from gpuci.reporting import summary
+from gpuci.reporting.text import (
+    clean,
+    clip,
+    clip_middle,
+    duration,
+    guard,
+    last_lines,
+    one_line,
+    plural,
+    width_of,
+    wrap,
+)
+
+OUTPUT_LINES = 12
+DETAILED = 25
+NAMED = 5
+SLOWEST = 10
+REASONS = 20
+_BOLD, _RED, _GREEN = "1", "31", "32"
+
+
+def render(report: Report, *, width: int = 80, colour: bool = False, verbose: bool = False) -> str:
+    """The summary as lines of at most `width` columns (at least 40), ended by a line end.
+
+    Without `verbose` the output of a test is cut to its last lines and long lists are cut and counted.
+    Lines that start with `| ` hold output of tests. Escape sequences are in it only with `colour`.
+    """
+    page = _Page(max(40, width), colour, verbose)
+    lines = [
+        *_verdict(report, page),
+        *_failing(report, page),
+        *_unfinished(report, page),
+        *_slowest(report, page),
+        *_shards(report, page),
+        *_left_out(report, page),
+        *_warnings(report, page),
+    ]
+    return guard("\n".join(lines)) + "\n"
+
+
+class _Page:
+    """How to print: width in columns, colour or not, everything or the gist."""
+
+    def __init__(self, width: int, colour: bool, verbose: bool) -> None:
+        self.width = width
+        self.colour = colour
+        self.verbose = verbose
+
+    def paint(self, text: str, *codes: str) -> str:
+        return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if self.colour else text
+
+    def title(self, text: str) -> list[str]:
+        return ["", self.paint(clip(text, self.width), _BOLD)]
+
+    def some(self, count: int) -> int | None:
+        """A limit for lists: none if everything is wanted."""
+        return None if self.verbose else count
+
+
+def _verdict(report: Report, page: _Page) -> Iterator[str]:
+    word = report.verdict.upper().replace("_", " ")
+    code = _GREEN if report.verdict == "passed" else _RED
+    first, *rest = wrap(
+        f"{word}  {summary.counts_text(report.counts)} {summary.time_text(report)}", page.width, rest="  "
+    )
+    yield page.paint(word, _BOLD, code) + " " + first[len(word) :]
+    yield from rest
+    if report.verdict != "passed":
+        yield from wrap(one_line(report.reason), page.width, first="  ", rest="  ")
+
+
+def _failing(report: Report, page: _Page) -> Iterator[str]:
+    results = summary.failing(report)
+    if not results:
+        return
+    yield from page.title(f"Failing tests ({len(results)})")
+    shown = results[: page.some(DETAILED)]
+    for number, result in enumerate(shown, 1):
+        yield from _failure(number, result, page)
+    rest = results[len(shown) :]
+    if rest:
+        yield f"  {plural(len(rest), 'more failing test')}, without their output:"
+    for result in rest:
+        yield "  " + clip_middle(one_line(result.nodeid), page.width - 2)
+
+
+def _failure(number: int, result: TestResult, page: _Page) -> Iterator[str]:
+    mark = f"{number}. "
+    indent = " " * len(mark)
+    room = page.width - len(mark)
+    yield mark + page.paint(clip_middle(one_line(result.nodeid), room), _BOLD, _RED)
+    place = clip_middle(one_line(summary.place_text(result)), room)
+    where = one_line(summary.where_text(result))
+    if width_of(place) + 2 + width_of(where) <= room:
+        yield f"{indent}{place}  {where}"
+    else:
+        yield indent + place
+        yield from wrap(where, page.width, first=indent, rest=indent)
+    if result.message:
+        yield from wrap(clip(one_line(result.message), 4 * room), page.width, first=indent, rest=indent)
+    yield from _output(result, page)
+
+
+def _output(result: TestResult, page: _Page) -> Iterator[str]:
+    text = clean(result.output)
+    lines, before = last_lines(text, len(text) if page.verbose else OUTPUT_LINES)
+    if before:
+        yield f"| ({plural(before, 'line')} above)"
+    for line in lines:
+        yield clip(f"| {line}".rstrip(), page.width)
+
+
+def _unfinished(report: Report, page: _Page) -> Iterator[str]:
+    groups = summary.unfinished(report)
+    if not groups:
+        return
+    yield from page.title(f"Not finished ({sum(len(group.results) for group in groups)})")
+    for group in groups:
+        head = f"{summary.group_title(group)}: {one_line(group.message) or 'no reason given'}"
+        yield from wrap(head, page.width, first="  ", rest="  ")
+        yield from _names((result.nodeid for result in group.results), len(group.results), page)
+
+
+def _names(nodeids: Iterable[str], count: int, page: _Page) -> Iterator[str]:
+    limit = count if page.verbose else NAMED
+    for _, nodeid in zip(range(limit), nodeids, strict=False):
+        yield "    " + clip_middle(one_line(nodeid), page.width - 4)
+    if count > limit:
+        yield f"    and {count - limit} more"
+
+
+def _slowest(report: Report, page: _Page) -> Iterator[str]:
+    results = summary.slowest(report, 3 * SLOWEST if page.verbose else SLOWEST)
+    if not results:
+        return
+    yield from page.title("Slowest tests")
+    for result in results:
+        took = f"  {duration(result.seconds):>11}  "
+        yield took + clip_middle(one_line(result.nodeid), page.width - len(took))
+
+
+def _shards(report: Report, page: _Page) -> Iterator[str]:
+    if not report.shards:
+        return
+    yield from page.title("Shards")
+    yield f"  {'shard':<8} {'verdict':<13} {'tests':>6} {'planned':>10} {'took':>10} {'queued':>10}  node"
+    for row in report.shards:
+        yield from _shard(row, page)
+    time = summary.gpu_time(report.shards)
+    if time.used or time.idle:
+        yield f"  GPU-seconds: {time.used:.1f} used, {time.idle:.1f} idle ({time.percent_used:.0f} % used)"
+
+
+def _shard(row: ShardReport, page: _Page) -> Iterator[str]:
+    name = str(row.index) if row.index else "cpu pool"
+    line = (
+        f"  {name:<8} {row.verdict:<13} {row.tests:>6} {duration(row.planned_seconds):>10}"
+        f" {duration(row.wall_seconds):>10} {duration(row.queue_seconds):>10}  "
+    )
+    node = one_line(row.node) + (f" ({row.tries} tries)" if row.tries > 1 else "")
+    yield clip((line + node).rstrip(), page.width)
+    if row.reason and row.verdict != "passed":
+        yield from wrap(one_line(row.reason), page.width, first=" " * 11, rest=" " * 11)
+
+
+def _left_out(report: Report, page: _Page) -> Iterator[str]:
+    for outcome, name in (("skipped", "Skipped"), ("deselected", "Deselected"), ("elsewhere", "Elsewhere")):
+        reasons = summary.left_out(report, outcome)
+        if not reasons:
+            continue
+        yield from page.title(f"{name} ({sum(count for _reason, count in reasons)})")
+        shown = reasons[: page.some(REASONS)]
+        for reason, count in shown:
+            text = one_line(reason) or "no reason given"
+            yield from wrap(text, page.width, first=f"  {count:>5}  ", rest=" " * 9)
+        if len(shown) < len(reasons):
+            rest = reasons[len(shown) :]
+            yield f"  {sum(count for _reason, count in rest):>5}  for {plural(len(rest), 'other reason')}"
+
+
+def _warnings(report: Report, page: _Page) -> Iterator[str]:
+    if not report.warnings:
+        return
+    yield from page.title(f"Warnings ({len(report.warnings)})")
+    for warning in report.warnings:
+        yield from wrap(one_line(warning), page.width, first="  - ", rest="    ")

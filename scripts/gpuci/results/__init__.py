@@ -1,0 +1,1 @@
+"""Journals -> outcomes, reconciliation, verdict."""

@@ -1,0 +1,103 @@
+"""Plan and runs -> the report. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from gpuci.model import Plan, Report, ShardReport, ShardRun
+from gpuci.results.journal import Record, is_number
+from gpuci.results.ownership import CPU_POOL
+from gpuci.results.reconcile import reconcile
+from gpuci.results.verdict import ShardVerdict, run_verdict, shard_verdicts
+from gpuci.results.warnings import find_warnings
+from gpuci_node.contract import count_outcomes
+
+
+def build_report(
+    plan: Plan,
+    runs: Sequence[ShardRun],
+    *,
+    seconds: float,
+    setup_seconds: float,
+    elsewhere: bool = False,
+    warnings: Sequence[str] = (),
+) -> Report:
+    """Reconcile, judge and sum up a run.
+
+    `runs` are all tries of all shards; `seconds` is the wall time of the run without the set-up, and
+    `elsewhere` says that another job runs the cpu units.
+    """
+    results = reconcile(plan, runs, elsewhere=elsewhere)
+    verdict, reason = run_verdict(plan, results, runs)
+    tests = Counter(result.shard for result in results)
+    return Report(
+        verdict=verdict,
+        reason=reason,
+        counts=count_outcomes(result.outcome for result in results),
+        tests=results,
+        shards=tuple(
+            _shard_row(plan, shard, _tries(runs, shard.index), tests[shard.index])
+            for shard in shard_verdicts(plan, results, runs)
+        ),
+        warnings=(*warnings, *find_warnings(plan, results, runs)),
+        seconds=seconds,
+        setup_seconds=setup_seconds,
+        sha=plan.sha,
+    )
+
+
+def _tries(runs: Iterable[ShardRun], index: int) -> list[ShardRun]:
+    return sorted((run for run in runs if run.index == index), key=lambda run: run.attempt)
+
+
+def _shard_row(plan: Plan, shard: ShardVerdict, tries: Sequence[ShardRun], tests: int) -> ShardReport:
+    """One row; wall, queue and GPU-seconds are the sums over all tries."""
+    gpu_seconds = [_gpu_seconds(run) for run in tries]
+    used = sum(used for used, _total in gpu_seconds)
+    return ShardReport(
+        index=shard.index,
+        verdict=shard.verdict,
+        planned_seconds=_planned_seconds(plan, shard.index, tries),
+        wall_seconds=sum(run.wall_seconds for run in tries),
+        queue_seconds=sum(run.queue_seconds for run in tries),
+        tries=len(tries),
+        node=", ".join(dict.fromkeys(filter(None, map(_node, tries)))),
+        tests=tests,
+        gpu_seconds_used=used,
+        gpu_seconds_idle=max(0.0, sum(total for _used, total in gpu_seconds) - used),
+        reason=shard.reason,
+    )
+
+
+def _planned_seconds(plan: Plan, index: int, tries: Sequence[ShardRun]) -> float:
+    """The plan's figure for a shard; for the cpu pool its work spread over the slots that it had."""
+    if index != CPU_POOL:
+        return sum(shard.expected_seconds for shard in plan.shards if shard.index == index)
+    expected = {unit.id: unit.expected_seconds for unit in plan.units}
+    work = [expected.get(unit, 0.0) for unit in plan.cpu_units]
+    slots = max([1, *(int(_job(run).get("slots", 1)) for run in tries)])
+    return max([sum(work) / slots, *work])
+
+
+def _job(run: ShardRun) -> Record:
+    return next((record for record in run.records if record["kind"] == "job"), {})
+
+
+def _node(run: ShardRun) -> str:
+    said = run.verdict.get("node") if run.verdict else None
+    node = said or _job(run).get("node") or ""
+    return node if isinstance(node, str) else ""
+
+
+def _gpu_seconds(run: ShardRun) -> tuple[float, float]:
+    """(used, total) as the verdict says; without one, from the journal: tests' seconds x their GPUs."""
+    said = run.verdict.get("gpu_seconds") if run.verdict else None
+    if isinstance(said, dict) and is_number(said.get("used")) and is_number(said.get("total")):
+        return float(said["used"]), float(said["total"])
+    used = sum(
+        sum(record.get("seconds", {}).values()) * len(record.get("gpus", ()))
+        for record in run.records
+        if record["kind"] == "end"
+    )
+    return used, max(used, run.wall_seconds * len(_job(run).get("gpus", ())))

@@ -1,0 +1,88 @@
+"""The records of all shards and tries, gathered by test and by unit. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gpuci.model import ShardRun
+from gpuci.results.journal import Record
+from gpuci.results.ownership import Ownership
+
+
+class Entry(NamedTuple):
+    """A record and the job that wrote it."""
+
+    record: Record
+    shard: int
+    attempt: int
+
+    @property
+    def unit(self) -> str:
+        """The id of the unit that the record belongs to."""
+        return str(self.record["unit"])
+
+
+@dataclass
+class Facts:
+    """What the journals say. Dictionaries keep the order in which the node collected.
+
+    `collected`, `started` and `ended` are by node id; `deselected` holds node ids; `listed` are the
+    units that said what they collected; `settled` the units with one record for their file as a whole;
+    `foreign` counts the records in which a shard spoke of a test that is not its own.
+    """
+
+    collected: dict[str, Entry] = field(default_factory=dict)
+    started: dict[str, Entry] = field(default_factory=dict)
+    ended: dict[str, list[Entry]] = field(default_factory=dict)
+    deselected: dict[str, Entry] = field(default_factory=dict)
+    listed: set[str] = field(default_factory=set)
+    settled: set[str] = field(default_factory=set)
+    foreign: dict[int, int] = field(default_factory=dict)
+
+
+def gather(ownership: Ownership, runs: Sequence[ShardRun]) -> Facts:
+    """Sort the records of all tries into facts; the order of `runs` does not matter."""
+    facts = Facts()
+    add = {"collected": _add_collected, "start": _add_start, "end": _add_end}
+    for run in sorted(runs, key=lambda run: (run.index, run.attempt)):
+        for record in run.records:
+            handler = add.get(record["kind"])
+            if handler is not None:
+                handler(facts, ownership, Entry(record, run.index, run.attempt))
+    return facts
+
+
+def _add_collected(facts: Facts, ownership: Ownership, entry: Entry) -> None:
+    if ownership.shards.get(entry.unit) != entry.shard:
+        _count_foreign(facts, entry)
+        return
+    facts.listed.add(entry.unit)
+    for nodeid in entry.record["ids"]:
+        facts.collected.setdefault(nodeid, entry)
+    for nodeid in entry.record.get("deselected", ()):
+        if ownership.may_report(entry.shard, entry.unit, nodeid):
+            facts.deselected.setdefault(nodeid, entry)
+
+
+def _add_start(facts: Facts, ownership: Ownership, entry: Entry) -> None:
+    nodeid = entry.record["nodeid"]
+    if ownership.may_report(entry.shard, entry.unit, nodeid):
+        facts.started[nodeid] = entry
+    else:
+        _count_foreign(facts, entry)
+
+
+def _add_end(facts: Facts, ownership: Ownership, entry: Entry) -> None:
+    nodeid = entry.record["nodeid"]
+    if not ownership.may_report(entry.shard, entry.unit, nodeid):
+        _count_foreign(facts, entry)
+        return
+    facts.ended.setdefault(nodeid, []).append(entry)
+    if "::" not in nodeid:
+        facts.settled.add(entry.unit)
+
+
+def _count_foreign(facts: Facts, entry: Entry) -> None:
+    facts.foreign[entry.shard] = facts.foreign.get(entry.shard, 0) + 1

@@ -1,0 +1,57 @@
+"""Who is to run a test, and who may speak of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from gpuci.model import Plan, Unit
+from gpuci_node.contract import Select, selects
+
+CPU_POOL = 0
+
+
+class Ownership:
+    """A plan, indexed by file, unit and shard."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.units: dict[str, Unit] = {unit.id: unit for unit in plan.units}
+        self.shards: dict[str, int] = {unit: shard.index for shard in plan.shards for unit in shard.units}
+        self.shards.update((unit, CPU_POOL) for unit in plan.cpu_units)
+        self.selects: dict[str, Select] = {unit.id: _indexed(unit.select) for unit in plan.units}
+        self._of_file: dict[str, list[str]] = {}
+        for unit in plan.units:
+            self._of_file.setdefault(unit.file, []).append(unit.id)
+
+    def unit_of(self, nodeid: str) -> str | None:
+        """The id of the unit that is to run `nodeid`, None for a test that no unit of the plan runs."""
+        file = nodeid.partition("::")[0]
+        for unit in self._of_file.get(file, ()):
+            if selects(self.selects[unit], nodeid):
+                return unit
+        return None
+
+    def may_report(self, shard: int, unit: str, nodeid: str) -> bool:
+        """Whether a record of `unit` in the journal of `shard` counts for `nodeid`.
+
+        A shard's journal can be forged by the tests that it runs, so it speaks for its own tests only.
+        """
+        if self.shards.get(unit) != shard:
+            return False
+        if "::" not in nodeid:
+            return True
+        owner = self.unit_of(nodeid)
+        return owner is None or owner == unit or self.shards.get(owner) == shard
+
+
+def _indexed(select: Select) -> Select:
+    """The same selection with sets in place of lists: only membership is asked."""
+    if isinstance(select, str):
+        return select
+    if isinstance(select, Mapping):
+        return {"except": _as_set(select["except"])}
+    return _as_set(select)
+
+
+def _as_set(ids: Sequence[str]) -> Sequence[str]:
+    return cast("Sequence[str]", frozenset(ids))

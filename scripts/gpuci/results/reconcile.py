@@ -1,0 +1,208 @@
+"""What became of each test: the plan held against what the nodes collected and reported. Pure.
+
+Every collected test of a unit appears exactly once. Nothing that is missing turns green: a test, a
+target or a whole unit without a record is `not_finished`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from gpuci.model import Plan, ShardRun, TestResult
+from gpuci.results.facts import Entry, Facts, gather
+from gpuci.results.ownership import CPU_POOL, Ownership
+from gpuci_node.contract import OUTCOMES, RED_OUTCOMES, function_id
+
+NEVER_STARTED = "collected, but never started"
+NO_RESULT = "started, but no result came: its process or its node ended"
+NO_RECORD = "planned, but the node left no record of it"
+NO_SUCH_TEST = "planned from source, but pytest has no such test in this file"
+ONLY_A_SIBLING = "collected by another unit of the file, but not by the unit that is to run it"
+DESELECTED = "deselected by the project's own options"
+ELSEWHERE = "needs no GPU: runs in the cpu pool"
+
+
+def reconcile(plan: Plan, runs: Sequence[ShardRun], *, elsewhere: bool = False) -> tuple[TestResult, ...]:
+    """One result per test, in plan order by file, then in the order of collection.
+
+    `runs` are all tries of all shards. With `elsewhere` the cpu units are not ours: each of their
+    targets is `elsewhere`. Raises nothing for records that passed `journal.read_record`.
+    """
+    return _Reconciliation(plan, runs, elsewhere=elsewhere).results()
+
+
+class _Reconciliation:
+    def __init__(self, plan: Plan, runs: Sequence[ShardRun], *, elsewhere: bool) -> None:
+        self.plan = plan
+        self.own = Ownership(plan)
+        self.facts: Facts = gather(self.own, runs)
+        self.attempts = _last_attempts(runs)
+        self.targets = frozenset(plan.targets)
+        self.skipped = {entry.nodeid: entry.because for entry in plan.skipped}
+        self.elsewhere = frozenset(plan.cpu_units) if elsewhere else frozenset[str]()
+        self.found: dict[str, TestResult] = {}
+        self.red_units: set[str] = set()
+
+    def results(self) -> tuple[TestResult, ...]:
+        for nodeid in [*self.facts.collected, *self.facts.started, *self.facts.ended]:
+            if nodeid not in self.found:
+                self._add(*self._of_record(nodeid))
+        for nodeid, entry in self.facts.deselected.items():
+            if nodeid not in self.found and function_id(nodeid) not in self.skipped:
+                self._add(_concluded(nodeid, "deselected", DESELECTED, entry.shard, entry.attempt))
+        seen = {*self.found, *map(function_id, self.found)}
+        for target in self.plan.targets:
+            if target not in self.skipped and not _covered(target, seen):
+                self._add(self._of_target(target))
+        self._add_silent_units()
+        self._add_skipped(seen)
+        return tuple(self._in_plan_order())
+
+    def _add(self, result: TestResult | None, unit: str | None = None) -> None:
+        if result is None:
+            return
+        self.found[result.nodeid] = result
+        if result.outcome in RED_OUTCOMES:
+            owner = unit or self.own.unit_of(result.nodeid)
+            self.red_units.update(() if owner is None else (owner,))
+
+    def _of_record(self, nodeid: str) -> tuple[TestResult | None, str | None]:
+        """The result and unit of a test that a node spoke of; no result if it is not ours to run."""
+        ends = self.facts.ended.get(nodeid)
+        if ends:
+            entry = min(ends, key=_end_rank)
+            return self._of_end(nodeid, entry), entry.unit
+        start = self.facts.started.get(nodeid)
+        if start is not None:
+            return self._unfinished(nodeid, start), start.unit
+        return self._never_started(nodeid), None
+
+    def _of_end(self, nodeid: str, entry: Entry) -> TestResult:
+        record = entry.record
+        return TestResult(
+            nodeid=nodeid,
+            outcome=record["outcome"],
+            seconds=float(sum(record.get("seconds", {}).values())),
+            shard=entry.shard,
+            attempt=entry.attempt,
+            slot=record.get("slot"),
+            gpus=tuple(record.get("gpus", ())),
+            file=record.get("file") or nodeid.partition("::")[0],
+            line=record.get("line"),
+            message=record.get("message", ""),
+            output=record.get("output", ""),
+            unplanned=record["outcome"] != "collection_error" and self._is_unplanned(nodeid),
+        )
+
+    def _unfinished(self, nodeid: str, entry: Entry) -> TestResult:
+        return TestResult(
+            nodeid=nodeid,
+            outcome="not_finished",
+            shard=entry.shard,
+            attempt=entry.attempt,
+            slot=entry.record.get("slot"),
+            gpus=tuple(entry.record.get("gpus", ())),
+            file=nodeid.partition("::")[0],
+            message=NO_RESULT,
+            unplanned=self._is_unplanned(nodeid),
+        )
+
+    def _never_started(self, nodeid: str) -> TestResult | None:
+        unit = self.own.unit_of(nodeid)
+        if unit is None or function_id(nodeid) in self.skipped:
+            return None
+        shard, attempt = self._place(unit)
+        if unit in self.elsewhere:
+            return self._of_elsewhere(nodeid)
+        entry = self.facts.collected[nodeid]
+        by_sibling = entry.unit != unit and unit in self.facts.listed
+        message = ONLY_A_SIBLING if by_sibling else NEVER_STARTED
+        result = _concluded(nodeid, "not_finished", message, shard, attempt)
+        return replace(result, unplanned=self._is_unplanned(nodeid))
+
+    def _of_elsewhere(self, nodeid: str) -> TestResult | None:
+        """A test of the cpu pool that a GPU node collected: by function, as nobody here knows its items."""
+        function = function_id(nodeid)
+        if function in self.found or self._is_planned(nodeid):
+            return None  # the target itself is reported
+        return replace(_concluded(function, "elsewhere", ELSEWHERE, CPU_POOL, 1), unplanned=True)
+
+    def _of_target(self, target: str) -> TestResult | None:
+        """A planned test that no node reported; None if none runs it or its file was settled as a whole."""
+        unit = self.own.unit_of(target)
+        if unit is None:
+            return None
+        shard, attempt = self._place(unit)
+        if unit in self.elsewhere:
+            return _concluded(target, "elsewhere", ELSEWHERE, shard, 1)
+        if unit in self.facts.settled:
+            return None
+        if unit in self.facts.listed:
+            return _concluded(target, "not_collected", NO_SUCH_TEST, shard, attempt)
+        return _concluded(target, "not_finished", NO_RECORD, shard, attempt)
+
+    def _add_silent_units(self) -> None:
+        """A unit that never said what it collected may hold tests that nobody knows of: its file is red."""
+        for unit in self.plan.units:
+            known = unit.id in self.facts.listed or unit.id in self.facts.settled or unit.id in self.elsewhere
+            if not known and unit.id not in self.red_units:
+                shard, attempt = self._place(unit.id)
+                self._add(_concluded(unit.file, "not_finished", NO_RECORD, shard, attempt), unit.id)
+
+    def _add_skipped(self, seen: set[str]) -> None:
+        for nodeid, because in self.skipped.items():
+            if nodeid not in seen and nodeid not in self.found:
+                self._add(_concluded(nodeid, "skipped", because, None, 1))
+
+    def _place(self, unit: str) -> tuple[int, int]:
+        shard = self.own.shards.get(unit, CPU_POOL)
+        return shard, self.attempts.get(shard, 1)
+
+    def _is_planned(self, nodeid: str) -> bool:
+        function = function_id(nodeid)
+        return any(name in self.targets or name in self.skipped for name in (function, nodeid))
+
+    def _is_unplanned(self, nodeid: str) -> bool:
+        return "::" in nodeid and not self._is_planned(nodeid)
+
+    def _in_plan_order(self) -> Iterator[TestResult]:
+        files = {
+            file: place for place, file in enumerate(dict.fromkeys(unit.file for unit in self.plan.units))
+        }
+        last = len(files)
+        yield from sorted(
+            self.found.values(), key=lambda result: files.get(result.nodeid.partition("::")[0], last)
+        )
+
+
+def _end_rank(entry: Entry) -> tuple[bool, int, int]:
+    """Sort key: the worst outcome first, but a result beats `not_finished`; among equals the later try."""
+    outcome = entry.record["outcome"]
+    return outcome == "not_finished", OUTCOMES.index(outcome), -entry.attempt
+
+
+def _covered(target: str, seen: set[str]) -> bool:
+    """Whether a target, or a class that holds it, has a record."""
+    if target in seen:
+        return True
+    parts = target.split("::")
+    return any("::".join(parts[:depth]) in seen for depth in range(2, len(parts)))
+
+
+def _last_attempts(runs: Iterable[ShardRun]) -> dict[int, int]:
+    last: dict[int, int] = {}
+    for run in runs:
+        last[run.index] = max(run.attempt, last.get(run.index, 0))
+    return last
+
+
+def _concluded(nodeid: str, outcome: str, message: str, shard: int | None, attempt: int) -> TestResult:
+    return TestResult(
+        nodeid=nodeid,
+        outcome=outcome,
+        shard=shard,
+        attempt=attempt,
+        file=nodeid.partition("::")[0],
+        message=message,
+    )

@@ -1,0 +1,138 @@
+"""The verdict of a run: a table over what the tests say and what the shards say. Pure.
+
+A shard that does not answer is `infra`: absence is not success. A test that did not finish because its
+shard broke is that shard's verdict, not a test failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from gpuci.model import Plan, ShardRun, TestResult
+from gpuci.results.ownership import CPU_POOL
+from gpuci_node.contract import RAN_OUTCOMES, RED_OUTCOMES, VERDICTS, count_outcomes
+
+
+class Tests(Enum):
+    """What the tests of a run say together."""
+
+    __test__ = False
+
+    RED = "a test is red"
+    GREEN = "tests ran, none is red"
+    NONE = "no test ran"
+
+
+class RunVerdict(NamedTuple):
+    """A verdict of the contract and one line that says why."""
+
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ShardVerdict:
+    """What one shard says, after all of its tries."""
+
+    index: int
+    verdict: str
+    reason: str = ""
+
+
+# worst verdict of a shard -> (a test is red, tests ran and none is red, no test ran)
+TABLE: Mapping[str, tuple[str, str, str]] = {
+    "config_error": ("config_error", "config_error", "config_error"),
+    "unauthorized": ("unauthorized", "unauthorized", "unauthorized"),
+    "cancelled": ("cancelled", "cancelled", "cancelled"),
+    "failed": ("failed", "failed", "failed"),
+    "timeout": ("failed", "timeout", "timeout"),
+    "infra": ("failed", "infra", "infra"),
+    "preempted": ("failed", "preempted", "preempted"),
+    "queue_timeout": ("failed", "queue_timeout", "queue_timeout"),
+    "passed": ("failed", "passed", "failed"),
+}
+_COLUMNS: tuple[Tests, ...] = (Tests.RED, Tests.GREEN, Tests.NONE)
+NOTHING_RAN = "no test passed or failed"
+
+
+def run_verdict(plan: Plan, results: Sequence[TestResult], runs: Sequence[ShardRun]) -> RunVerdict:
+    """Decide the verdict of a run. `results` come from `reconcile`, `runs` are all tries of all shards."""
+    shards = shard_verdicts(plan, results, runs)
+    worst = min((shard.verdict for shard in shards), key=VERDICTS.index, default="passed")
+    tests = judge_tests(results, shards)
+    verdict = decide(worst, tests)
+    return RunVerdict(verdict, _reason(verdict, tests, results, shards))
+
+
+def decide(worst_shard: str, tests: Tests) -> str:
+    """Look the verdict up; raises KeyError for a verdict that is not of the contract."""
+    return TABLE[worst_shard][_COLUMNS.index(tests)]
+
+
+def judge_tests(results: Sequence[TestResult], shards: Sequence[ShardVerdict]) -> Tests:
+    """Say what the tests say; `not_finished` counts as red only where the shard itself is well."""
+    broken = {shard.index for shard in shards if shard.verdict not in {"passed", "failed"}}
+    if any(_is_red(result, broken) for result in results):
+        return Tests.RED
+    return Tests.GREEN if any(result.outcome in RAN_OUTCOMES for result in results) else Tests.NONE
+
+
+def shard_verdicts(
+    plan: Plan, results: Sequence[TestResult], runs: Sequence[ShardRun]
+) -> tuple[ShardVerdict, ...]:
+    """What each shard of the plan says in its last try, by index; the cpu pool too if it was to run here."""
+    last: dict[int, ShardRun] = {}
+    for run in runs:
+        if run.index not in last or run.attempt >= last[run.index].attempt:
+            last[run.index] = run
+    due = {shard.index for shard in plan.shards} | set(last)
+    due |= {CPU_POOL for result in results if result.shard == CPU_POOL and result.outcome == "not_finished"}
+    return tuple(_shard_verdict(index, last.get(index)) for index in sorted(due))
+
+
+def shard_name(index: int) -> str:
+    """What people call a shard."""
+    return "cpu pool" if index == CPU_POOL else f"shard {index}"
+
+
+def _shard_verdict(index: int, run: ShardRun | None) -> ShardVerdict:
+    if run is None:
+        return ShardVerdict(index, "infra", "it never ran")
+    said = None if run.verdict is None else run.verdict.get("verdict")
+    if said not in VERDICTS:
+        return ShardVerdict(index, "infra", run.problem or "it left no verdict")
+    if run.problem:
+        return ShardVerdict(index, said if _outranks_infra(said) else "infra", run.problem)
+    reason = run.verdict.get("reason") if run.verdict else ""
+    return ShardVerdict(index, said, reason if isinstance(reason, str) else "")
+
+
+def _outranks_infra(verdict: str) -> bool:
+    """Whether a broken channel takes nothing from a verdict: someone stopped the shard, or refused it."""
+    return verdict in {"config_error", "unauthorized", "cancelled"}
+
+
+def _is_red(result: TestResult, broken: set[int]) -> bool:
+    if result.outcome == "not_finished":
+        return result.shard not in broken
+    return result.outcome in RED_OUTCOMES
+
+
+def _reason(verdict: str, tests: Tests, results: Sequence[TestResult], shards: Sequence[ShardVerdict]) -> str:
+    parts: list[str] = []
+    if tests is Tests.RED:
+        counts = count_outcomes(result.outcome for result in results)
+        parts += [f"{counts[name]} {name}" for name in counts if name in RED_OUTCOMES]
+    elif tests is Tests.NONE:
+        parts.append(NOTHING_RAN)
+    for shard in shards:
+        if shard.verdict != "passed" and not (shard.verdict == "failed" and tests is Tests.RED):
+            parts.append(f"{shard_name(shard.index)}: {shard.verdict}{_because(shard.reason)}")
+    return "; ".join(parts) or f"all shards {verdict}"
+
+
+def _because(reason: str) -> str:
+    return f" ({reason})" if reason else ""

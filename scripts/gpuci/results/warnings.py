@@ -1,0 +1,63 @@
+"""What a person should know beside the outcomes, one line per kind. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gpuci.model import Plan, ShardRun, TestResult
+from gpuci.results.facts import gather
+from gpuci.results.journal import Record
+from gpuci.results.ownership import Ownership
+from gpuci.results.verdict import shard_name
+
+EXAMPLES = 5
+
+
+def find_warnings(plan: Plan, results: Sequence[TestResult], runs: Sequence[ShardRun]) -> tuple[str, ...]:
+    """The warnings of a run, without escaping: test ids and notes in them are untrusted text."""
+    missing = [result.nodeid for result in results if result.outcome == "not_collected"]
+    unplanned = [result.nodeid for result in results if result.unplanned]
+    notes = [(run, record) for run in runs for record in run.records if record["kind"] == "note"]
+    differ = [record for _run, record in notes if record.get("topic") == "need_differs"]
+    lines = [
+        _counted(missing, "planned from source, but not collected by pytest"),
+        _counted(unplanned, "not known at planning time, seen on the node only"),
+        _counted([_need(record) for record in differ], "need other GPUs than planned"),
+        *_note_lines(notes),
+        *_foreign_lines(plan, runs),
+    ]
+    return tuple(line for line in lines if line)
+
+
+def _counted(names: Iterable[str], what: str) -> str:
+    unique = list(dict.fromkeys(names))
+    if not unique:
+        return ""
+    more = f" and {len(unique) - EXAMPLES} more" if len(unique) > EXAMPLES else ""
+    return f"{_tests(len(unique))} {what}: {', '.join(unique[:EXAMPLES])}{more}"
+
+
+def _tests(count: int) -> str:
+    return f"{count} test" if count == 1 else f"{count} tests"
+
+
+def _need(record: Record) -> str:
+    return f"{record.get('nodeid', '?')} ({record.get('planned', '?')} -> {record.get('gpus', '?')})"
+
+
+def _note_lines(notes: Iterable[tuple[ShardRun, Record]]) -> list[str]:
+    """Notes that warn, equal texts once, with the shards that said so."""
+    shards: dict[str, dict[str, None]] = {}
+    for run, record in notes:
+        warns = record.get("level") in {"warning", "error"}
+        if warns and record.get("topic") != "need_differs":
+            shards.setdefault(record["text"], {})[shard_name(run.index)] = None
+    return [f"{', '.join(names)}: {text}" for text, names in shards.items()]
+
+
+def _foreign_lines(plan: Plan, runs: Sequence[ShardRun]) -> list[str]:
+    foreign = gather(Ownership(plan), runs).foreign
+    return [
+        f"{shard_name(index)} reported tests that are not its own; {count} records ignored"
+        for index, count in foreign.items()
+    ]
