@@ -6,6 +6,7 @@
 try_pythons() {
     for candidate in ${prefer:+"$prefer"} python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do
         if "$candidate" -I -c "import sys; assert sys.version_info >= (3, 10); $1" >/dev/null 2>&1; then
+            # shellcheck disable=SC2034 # for the file that sources this one
             python=$candidate
             return 0
         fi

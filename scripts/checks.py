@@ -1,0 +1,229 @@
+"""The body of `scripts/test`: environments, checks, pytest, a table, and one closing line.
+
+Standard library only, Python >= 3.10.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+SCRIPTS = Path(__file__).resolve().parent
+ROOT = SCRIPTS.parent
+sys.path.insert(0, str(SCRIPTS))
+
+from gpuci import environment  # noqa: E402
+from gpuci.errors import GpuciError  # noqa: E402
+
+# Each truth test runs against these.
+PYTESTS = {
+    "7.4.4": SCRIPTS / "requirements-pytest-7.4.4.txt",
+    "8.4.2": SCRIPTS / "requirements-pytest-8.4.2.txt",
+    "9.2.0": SCRIPTS / "gpuci" / "requirements-pytest.txt",
+}
+NOTHING_YET = {"cluster": "a real Slurm, sshd, containers and act", "torch": "tests with a real torch"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A row of the table. `passed`, `failed` and `skipped` count tests; a check is one test."""
+
+    name: str
+    seconds: float
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+
+def main(arguments: list[str]) -> int:
+    """Run what the flags ask for; return 1 if anything failed."""
+    options, pytest_arguments = parse(arguments)
+    for flag, what in NOTHING_YET.items():
+        if getattr(options, flag):
+            print(f"--{flag}: nothing is behind this flag yet ({what} will be)")
+    try:
+        outcomes = everything(options.quick, pytest_arguments)
+    except GpuciError as error:
+        print(error.page(), file=sys.stderr)
+        outcomes = [Outcome("environments", 0.0, failed=1)]
+    print(table(outcomes), closing_line(outcomes), sep="\n", flush=True)
+    return 1 if any(outcome.failed for outcome in outcomes) else 0
+
+
+def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Split our flags from those for pytest."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/test", description=__doc__, epilog="Other arguments go to pytest.", allow_abbrev=False
+    )
+    parser.add_argument("--quick", action="store_true", help="unit and meta tests, and the quick checks")
+    for flag, what in NOTHING_YET.items():
+        parser.add_argument(f"--{flag}", action="store_true", help=f"also {what} (nothing yet)")
+    return parser.parse_known_args(arguments)
+
+
+def everything(quick: bool, pytest_arguments: Sequence[str]) -> list[Outcome]:
+    """Make the environments, run the checks side by side, then pytest."""
+    started = time.monotonic()
+    python = environment.ensure(ROOT, ".venvs/test", SCRIPTS / "requirements-dev.txt")
+    checks = quick_checks(python.parent)
+    environ = clean_environment(python.parent)
+    if not quick:
+        checks |= thorough_checks(python.parent)
+        environ["GPUCI_TEST_PYTHONS"] = ":".join(str(path) for path in pytest_pythons())
+    outcomes = [Outcome("environments", time.monotonic() - started, passed=1)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        outcomes += pool.map(lambda item: run_check(item[0], item[1], environ), checks.items())
+    directories = ["tests/unit", "tests/meta"] if quick else ["tests"]
+    return [*outcomes, run_pytest(python, pytest_arguments, directories, environ)]
+
+
+def clean_environment(tools: Path) -> dict[str, str]:
+    """The environment of checks and tests: our tools first, no settings of a user's Python or pytest."""
+    foreign = ("PYTHONPATH", "PYTHONHOME", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "VIRTUAL_ENV")
+    environ = {name: value for name, value in os.environ.items() if name not in foreign}
+    return {**environ, "PATH": f"{tools}:{os.environ.get('PATH', os.defpath)}"}
+
+
+def pytest_pythons() -> list[Path]:
+    """One Python for each pytest that the truth tests compare with; one that can't be made is named."""
+    pythons = []
+    for version, requirements in PYTESTS.items():
+        try:
+            pythons.append(environment.ensure(ROOT, f".venvs/pytest-{version}", requirements))
+        except GpuciError as error:
+            print(f"no pytest {version}, its tests will be skipped:\n{error.page()}", file=sys.stderr)
+    return pythons
+
+
+def quick_checks(tools: Path) -> dict[str, list[str]]:
+    """Name -> command of the checks that take seconds."""
+    return {
+        "ruff check": [f"{tools}/ruff", "check"],
+        "ruff format": [f"{tools}/ruff", "format", "--check"],
+        "mypy": [f"{tools}/mypy"],
+        "shellcheck": [f"{tools}/shellcheck", "--external-sources", *shell_files()],
+    }
+
+
+def thorough_checks(tools: Path) -> dict[str, list[str]]:
+    """Name -> command of the others: the node's Python, workflows, actions and schemas."""
+    workflows = sorted(map(str, ROOT.glob(".github/workflows/*.yml")))
+    actions = sorted(map(str, [*ROOT.glob("action.yml"), *ROOT.glob("actions/*/action.yml")]))
+    schemas = sorted(map(str, ROOT.glob("schemas/*.json")))
+    by_schema = [f"{tools}/check-jsonschema", "--builtin-schema"]
+    mypy = environment.ensure(ROOT, ".venvs/mypy-py38", SCRIPTS / "requirements-mypy-py38.txt")
+    checks = {
+        "mypy, Python 3.8": [str(mypy), "-m", "mypy", "--python-version=3.8", str(SCRIPTS / "gpuci_node")],
+        "zizmor": [
+            f"{tools}/zizmor",
+            "--offline",
+            "--pedantic",
+            "--no-progress",
+            str(ROOT / ".github"),
+            *actions,
+        ],
+        "actionlint": [f"{tools}/actionlint", f"-shellcheck={tools}/shellcheck", "-pyflakes=", *workflows],
+        "workflow schema": [*by_schema, "vendor.github-workflows", *workflows],
+        "dependabot schema": [*by_schema, "vendor.dependabot", str(ROOT / ".github" / "dependabot.yml")],
+        "action schema": [*by_schema, "vendor.github-actions", *actions],
+        "metaschema": [f"{tools}/check-jsonschema", "--check-metaschema", *schemas],
+    }
+    files = {"action schema": actions, "metaschema": schemas}
+    return {name: command for name, command in checks.items() if files.get(name, True)}
+
+
+def shell_files() -> list[str]:
+    """The files of the repository that a shell runs, by their first line."""
+    places: list[Iterable[Path]] = [
+        ROOT.iterdir(),
+        *(ROOT.glob(f"{d}/**/*") for d in (".ci", "scripts", "bench")),
+    ]
+    files = (path for place in places for path in place if path.is_file())
+    return sorted(str(path) for path in files if is_shell(path))
+
+
+def is_shell(path: Path) -> bool:
+    """Whether a file starts like a shell script."""
+    with path.open("rb") as stream:
+        first = stream.readline(80).split()
+    return first[:1] == [b"#!/bin/sh"] or first[:2] == [b"#!/usr/bin/env", b"bash"]
+
+
+def run_check(name: str, command: list[str], environ: Mapping[str, str]) -> Outcome:
+    """Run one check; its output is shown only when it fails."""
+    started = time.monotonic()
+    done = subprocess.run(
+        command, cwd=ROOT, env=environ, stdin=subprocess.DEVNULL, stdout=-1, stderr=-2, text=True, check=False
+    )
+    if done.returncode:
+        print(f"\n== {name}: {' '.join(command)}\n{done.stdout}", flush=True)
+    failed = int(done.returncode != 0)
+    return Outcome(name, time.monotonic() - started, passed=1 - failed, failed=failed)
+
+
+def run_pytest(
+    python: Path, arguments: Sequence[str], directories: Sequence[str], environ: Mapping[str, str]
+) -> Outcome:
+    """Run the tests on all cores; paths among `arguments` replace the default directories."""
+    started = time.monotonic()
+    paths = [] if any(Path(a.partition("::")[0]).exists() for a in arguments) else directories
+    with tempfile.TemporaryDirectory() as directory:
+        junit = Path(directory) / "junit.xml"
+        command = [str(python), "-m", "pytest", "-q", "-rs", "-n", "auto", f"--junitxml={junit}"]
+        done = subprocess.run([*command, *arguments, *paths], cwd=ROOT, env=environ, check=False)
+        xml = junit.read_text(encoding="utf-8") if junit.exists() else "<testsuites/>"
+    passed, failed, skipped = count(xml)
+    # An internal error or an empty run fails no test, and is a failure all the same.
+    failed = max(failed, int(done.returncode != 0))
+    return Outcome("pytest", time.monotonic() - started, passed, failed, skipped)
+
+
+def count(junit: str) -> tuple[int, int, int]:
+    """Count passed, failed and skipped tests in pytest's JUnit XML; an expected failure has passed."""
+    passed = failed = skipped = 0
+    for case in ElementTree.fromstring(junit).iter("testcase"):
+        kinds = {child.tag: child.get("type") for child in case}
+        if kinds.keys() & {"failure", "error"}:
+            failed += 1
+        elif kinds.get("skipped") == "pytest.skip":
+            skipped += 1
+        else:
+            passed += 1
+    return passed, failed, skipped
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """The steps with their seconds, in columns."""
+    rows = [f"{o.name:20} {_counts(o):40} {o.seconds:8.1f} s" for o in outcomes]
+    return "\n".join(["", *rows, ""])
+
+
+def closing_line(outcomes: Sequence[Outcome]) -> str:
+    """`N passed, N failed`, and `, N skipped` if any was."""
+    return _counts(
+        Outcome(
+            "all",
+            0.0,
+            sum(o.passed for o in outcomes),
+            sum(o.failed for o in outcomes),
+            sum(o.skipped for o in outcomes),
+        )
+    )
+
+
+def _counts(outcome: Outcome) -> str:
+    skipped = f", {outcome.skipped} skipped" if outcome.skipped else ""
+    return f"{outcome.passed} passed, {outcome.failed} failed{skipped}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
