@@ -9,12 +9,13 @@ two_devices = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs 2 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs 2 GPUs")
 def test_condition_in_place() -> None:
-    run_kernel(0.2)
+    run_kernel(0.4)
     assert torch.cuda.device_count() >= 2
 
 
 @two_devices
 def test_condition_behind_a_name() -> None:
+    run_kernel(0.4)
     assert torch.cuda.device_count() >= 2
 
 

@@ -11,10 +11,11 @@ def test_one_device() -> None:
 @pytest.mark.require_cuda_2gpu
 class TestTwoDevices:
     def test_share(self) -> None:
-        run_kernel(0.2)
+        run_kernel(0.4)
         assert rows_per_device(8, 2) == 4
 
     def test_odd_batch(self) -> None:
+        run_kernel(0.4)
         with pytest.raises(ValueError, match="does not divide"):
             rows_per_device(7, 2)
 
