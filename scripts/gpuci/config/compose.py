@@ -13,6 +13,7 @@ from typing import Any
 
 from yaml import MarkedYAMLError, YAMLError
 from yaml.composer import Composer
+from yaml.error import Mark
 from yaml.events import AliasEvent
 from yaml.nodes import CollectionNode, MappingNode, Node
 from yaml.parser import Parser
@@ -54,7 +55,6 @@ _EXPLAINED = (
         "mapping values are not allowed here",
         "a second `: ` in a line (quote the value), or wrong indentation",
     ),
-    ("could not find expected ':'", "a key without `: ` after it, or wrong indentation"),
     ("expected <block end>", "wrong indentation, or text after a closed value"),
     ("but found another document", "a second document (`---`) in the file: one is read"),
     ("found duplicate anchor", "an anchor of this name exists already"),
@@ -132,14 +132,21 @@ def compose(text: str, file: str) -> Node | None:
 
 def _explain(error: MarkedYAMLError, file: str) -> Problem:
     problem, context = error.problem or "", error.context or ""
-    mark = error.problem_mark or error.context_mark
-    if "quoted scalar" in context and "unexpected" in problem and error.context_mark:
-        mark, message = error.context_mark, "the quote that opens here is never closed"
+    place, start = _place(error.problem_mark, file), _place(error.context_mark, file)
+    if "quoted scalar" in context and "unexpected" in problem:
+        place, message = start, "the quote that opens here is never closed"
+    elif "parsing a flow" in context:
+        message = f"the bracket that opens at {start} is not closed, or a comma is missing"
+    elif "expected ':'" in problem:
+        place, message = start, "a key without `: ` after it, or wrong indentation"
     else:
         known = (text for words, text in _EXPLAINED if words in problem or words in context)
         message = next(known, f"{problem} ({context})" if context else problem)
-    place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
     return Problem(place, f"not valid YAML: {message}")
+
+
+def _place(mark: Mark | None, file: str) -> Place:
+    return Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
 
 
 def _children(node: CollectionNode) -> Iterator[Node]:

@@ -19,8 +19,8 @@ _TYPE_NAMES = {
 _SECRET_WORDS = ("password", "passwd", "passphrase", "token", "secret", "secrets", "credential")
 _SECRET_KEYS = ("private_key", "api_key", "access_key", "secret_key", "ssh_key")
 SECRET_ADVICE = (
-    "secrets don't belong in the configuration, which travels in the plan; the SSH key goes into the workflow's "
-    "secret `ssh-private-key` or comes from `slurm.credential-command`, a registry's password from "
+    "secrets don't belong in the configuration, which travels in the plan; the SSH key goes into the "
+    "workflow's secret `ssh-private-key` or comes from `slurm.credential-command`, a registry's secret from "
     "`container.pull-credential-command`, a variable of the job by its name in `container.env`"
 )
 
@@ -88,7 +88,7 @@ def explain(keyword: str, value: Any, schema: dict[str, Any], path: Path) -> str
     if keyword in ("minimum", "maximum", "exclusiveMinimum"):
         return f"{name} must be {_range(schema)}, not {value}"
     if keyword == "minItems":
-        return f"{name} must not be empty"
+        return f"{name}: must not be empty"
     return f"{name}: {quoted(value)} does not fit; {schema['patternErrorMessage']}"
 
 

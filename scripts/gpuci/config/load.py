@@ -146,7 +146,16 @@ def _resolve(tree: Tree | None, problems: list[Problem], packages: str | Sequenc
 
     resolver = Resolver(data, schema, locate)
     config = resolver.config()
-    problems = [*problems, *found, *resolver.problems]
+    problems = _first_by_place([problems, found, resolver.problems])
     if problems:
         raise error_of(problems)
     return config
+
+
+def _first_by_place(stages: Sequence[Sequence[Problem]]) -> list[Problem]:
+    """The problems of all stages, less those of a value that an earlier stage has found wrong."""
+    kept: list[Problem] = []
+    for stage in stages:
+        places = {problem.place for problem in kept}
+        kept += [problem for problem in stage if problem.place not in places]
+    return kept

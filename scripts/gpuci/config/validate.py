@@ -28,11 +28,14 @@ def validate(tree: Tree, schema: Schema) -> tuple[dict[str, Any], list[Problem]]
     """
     data = _plain(tree, schema, schema)
     problems = list(_private_keys(tree))
+    secret_places = {problem.place for problem in problems}
     wrong: list[Path] = []
     for error in _validator(schema).iter_errors(data):
         for path, problem in _problems(error, tree, schema):
-            problems.append(problem)
             wrong.append(path)
+            # Any other message about such a value would show a part of it.
+            if problem.place not in secret_places:
+                problems.append(problem)
     for path in wrong:
         _drop(data, path)
     return data if isinstance(data, dict) else {}, problems
