@@ -1,0 +1,83 @@
+"""scripts/test's own arithmetic: what it counts and what it calls a failure."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import checks
+
+CASES = {
+    "nothing": ("", (0, 0, 0)),
+    "passed": ("<testcase/><testcase/>", (2, 0, 0)),
+    "failed": ("<testcase><failure/></testcase><testcase/>", (1, 1, 0)),
+    "failed and error in teardown are one": ("<testcase><failure/><error/></testcase>", (0, 1, 0)),
+    "skipped": ('<testcase><skipped type="pytest.skip"/></testcase>', (0, 0, 1)),
+    "expected failure": ('<testcase><skipped type="pytest.xfail"/></testcase>', (1, 0, 0)),
+    "output is not a failure": ("<testcase><system-out>failure</system-out></testcase>", (1, 0, 0)),
+}
+
+
+@pytest.mark.parametrize(("cases", "expected"), CASES.values(), ids=CASES)
+def test_count(cases: str, expected: tuple[int, int, int]) -> None:
+    assert checks.count(f"<testsuites><testsuite>{cases}</testsuite></testsuites>") == expected
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "line"),
+    [
+        ([checks.Outcome("a", 1.0, passed=2)], "2 passed, 0 failed"),
+        ([checks.Outcome("a", 1.0, failed=1), checks.Outcome("b", 1.0, passed=3)], "3 passed, 1 failed"),
+        ([checks.Outcome("a", 1.0, 1, 0, 4)], "1 passed, 0 failed, 4 skipped"),
+    ],
+    ids=["passed", "failed", "skipped"],
+)
+def test_closing_line(outcomes: list[checks.Outcome], line: str) -> None:
+    assert checks.closing_line(outcomes) == line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "quick", "for_pytest"),
+    [
+        ([], False, []),
+        (["--quick", "-k", "x", "tests/unit"], True, ["-k", "x", "tests/unit"]),
+        (["--cluster", "--torch", "-x"], False, ["-x"]),
+        (["--qui"], False, ["--qui"]),
+    ],
+    ids=["none", "quick", "later", "no-abbreviation"],
+)
+def test_flags_and_arguments_for_pytest(arguments: list[str], quick: bool, for_pytest: list[str]) -> None:
+    options, rest = checks.parse(arguments)
+    assert (options.quick, rest) == (quick, for_pytest)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [("pass", (1, 0)), ("raise SystemExit(3)", (0, 1))], ids=["0", "3"]
+)
+def test_a_check_counts_as_one_test(
+    code: str, expected: tuple[int, int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    outcome = checks.run_check("name", [sys.executable, "-c", f"print('said'); {code}"], {})
+    assert (outcome.passed, outcome.failed) == expected
+    assert ("said\n" in capfd.readouterr().out) == bool(outcome.failed)
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (b"#!/bin/sh\n", True),
+        (b"#!/usr/bin/env bash\n", True),
+        (b"#!/usr/bin/env python3\n", False),
+        (b"", False),
+        (b"\x7fELF\0\0", False),
+    ],
+    ids=["sh", "bash", "python", "empty", "binary"],
+)
+def test_is_shell(tmp_path: Path, first: bytes, expected: bool) -> None:
+    (tmp_path / "file").write_bytes(first)
+    assert checks.is_shell(tmp_path / "file") == expected
+
+
+def test_the_shell_files_of_the_repository_are_found() -> None:
+    found = {Path(path).relative_to(checks.ROOT).as_posix() for path in checks.shell_files()}
+    assert {"gpuci", "scripts/test", "scripts/lock", "scripts/find_python.sh", ".ci/run"} <= found
