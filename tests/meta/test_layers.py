@@ -1,0 +1,165 @@
+"""Who may import whom, and which modules touch the world outside. The tables are the architecture."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+# From the bottom up: a module imports from its own folder and from lower rows only.
+LAYERS = (
+    {"errors", "model"},
+    {"environment", "schemas"},
+    {"config", "durations", "source"},
+    {"discovery", "results"},
+    {"planning"},
+    {"execution"},
+    {"reporting"},
+    {"commands"},
+    {"cli"},
+    {"__main__"},
+)
+# What touches files, processes, the network or a clock. Everything else decides with values.
+IO_MODULES = {
+    "gpuci.__main__",
+    "gpuci.cli",
+    "gpuci.commands.common",
+    "gpuci.commands.manifest",
+    "gpuci.commands.report",
+    "gpuci.commands.run",
+    "gpuci.config.load",
+    "gpuci.durations.read",
+    "gpuci.environment",
+    "gpuci.execution.directories",
+    "gpuci.execution.local.devices",
+    "gpuci.execution.local.python",
+    "gpuci.execution.local.run",
+    "gpuci.execution.node_package",
+    "gpuci.reporting.progress",
+    "gpuci.schemas",
+    "gpuci.source.cache",
+    "gpuci.source.read",
+    "gpuci_node.journal",
+    "gpuci_node.keeper",
+    "gpuci_node.outcome",
+    "gpuci_node.package",
+    "gpuci_node.plugin",
+    "gpuci_node.processes",
+    "gpuci_node.starter",
+    "gpuci_node.worker",
+}
+# Modules of the node that run inside the process of the image's own pytest.
+PYTEST_MODULES = {"gpuci_node.outcome", "gpuci_node.plugin", "gpuci_node.worker"}
+OUTSIDE = {
+    "asyncio", "concurrent", "datetime", "fcntl", "github", "glob", "http", "multiprocessing", "os", "pty",
+    "random", "requests", "resource", "select", "selectors", "shutil", "signal", "socket", "subprocess",
+    "sys", "tempfile", "threading", "time", "urllib",
+}  # fmt: skip
+THIRD_PARTY = {"github", "jsonschema", "requests", "yaml"}
+NODE_FOR_RUNNER = {"gpuci_node.contract", "gpuci_node.slots"}
+
+
+def modules(package: str) -> dict[str, Path]:
+    """Dotted name -> file of every module of a package."""
+    files = sorted((SCRIPTS / package).rglob("*.py"))
+    names = (".".join(file.relative_to(SCRIPTS).with_suffix("").parts) for file in files)
+    return {name.removesuffix(".__init__"): file for name, file in zip(names, files, strict=True)}
+
+
+RUNNER, NODE = modules("gpuci"), modules("gpuci_node")
+ALL = {**RUNNER, **NODE}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Dotted names that a file imports anywhere in it; `from a import b` gives a.b when that is a module."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: imports are absolute"
+            assert node.module
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in ALL else node.module
+
+
+def touches_outside(path: Path) -> set[str]:
+    """The modules of OUTSIDE that a file imports, and `pathlib.Path`, which reads and writes."""
+    tree = ast.parse(path.read_bytes())
+    found = {name.partition(".")[0] for name in imports(path)} & OUTSIDE
+    names = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "pathlib"
+        for alias in node.names
+    }
+    return found | ({"pathlib"} if "Path" in names else set())
+
+
+def layer(module: str) -> int:
+    """The row of LAYERS that holds a module of gpuci."""
+    folder = module.split(".")[1]
+    rows = [row for row, folders in enumerate(LAYERS) if folder in folders]
+    assert rows, f"{module}: its folder is in no row of LAYERS"
+    return rows[0]
+
+
+@pytest.mark.parametrize("module", NODE)
+def test_the_node_needs_the_standard_library_only(module: str) -> None:
+    allowed = set(sys.stdlib_module_names) | {"gpuci_node"}
+    allowed |= {"pytest", "_pytest"} if module in PYTEST_MODULES else set()
+    assert {name.partition(".")[0] for name in imports(NODE[module])} - allowed == set()
+
+
+@pytest.mark.parametrize("module", NODE)
+def test_the_node_is_python_3_8(module: str) -> None:
+    ast.parse(NODE[module].read_bytes(), feature_version=(3, 8))
+
+
+@pytest.mark.parametrize("module", RUNNER)
+def test_the_runner_imports_what_it_may(module: str) -> None:
+    names = set(imports(RUNNER[module]))
+    roots = {name.partition(".")[0] for name in names}
+    assert roots - set(sys.stdlib_module_names) - THIRD_PARTY - {"gpuci", "gpuci_node"} == set()
+    of_node = {name for name in names if name.startswith("gpuci_node")}
+    # The package itself, as the files that are packed for the node.
+    assert of_node - NODE_FOR_RUNNER <= (
+        {"gpuci_node"} if module == "gpuci.execution.node_package" else set()
+    )
+
+
+@pytest.mark.parametrize("module", [name for name in RUNNER if name != "gpuci"])
+def test_imports_point_downwards(module: str) -> None:
+    folder = module.split(".")[1]
+    above = {
+        name
+        for name in imports(RUNNER[module])
+        if name.startswith("gpuci.") and name.split(".")[1] != folder and layer(name) >= layer(module)
+    }
+    assert above == set()
+
+
+def test_the_modules_that_touch_the_world_are_the_listed_ones() -> None:
+    touching = {name: touches_outside(path) for name, path in ALL.items()}
+    found = {name for name, outside in touching.items() if outside}
+    assert {name: touching[name] for name in found - IO_MODULES} == {}
+    assert IO_MODULES - found == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import os", {"os"}),
+        ("def f():\n    from os import path", {"os"}),
+        ("from pathlib import Path", {"pathlib"}),
+        ("from pathlib import PurePosixPath\nimport ast, json", set()),
+        ("import concurrent.futures", {"concurrent"}),
+    ],
+    ids=["plain", "inside", "path", "pure", "dotted"],
+)
+def test_the_rule_sees_an_import(tmp_path: Path, text: str, expected: set[str]) -> None:
+    (tmp_path / "module.py").write_text(text)
+    assert touches_outside(tmp_path / "module.py") == expected
