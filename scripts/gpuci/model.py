@@ -16,6 +16,7 @@ class Marker:
     args: tuple[str, ...] = ()
     kwargs: tuple[tuple[str, str], ...] = ()
     line: int = 0
+    some: bool = False  # holds for some parameters only (`pytest.param(…, marks=…)`)
 
 
 @dataclass(frozen=True)

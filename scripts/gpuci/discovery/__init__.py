@@ -1,0 +1,1 @@
+"""Files and pytest's rules -> test targets, without importing any of them."""

@@ -1,0 +1,38 @@
+"""pytest's two ways of matching names. Pure; `_pytest/pathlib.py` fnmatch_ex, `_pytest/python.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase, translate
+from functools import lru_cache
+
+
+def path_matches(pattern: str, path: str) -> bool:
+    """Whether a ROOT-relative path matches: a pattern without "/" on its last part, else on its end."""
+    if "/" not in pattern:
+        return fnmatchcase(path.rpartition("/")[2], pattern)
+    if not pattern.startswith("/"):
+        pattern = "*/" + pattern
+    return fnmatchcase("/" + path, pattern)
+
+
+def matches_any(patterns: Iterable[str], path: str) -> bool:
+    """Whether any of the patterns matches the path."""
+    return any(path_matches(pattern, path) for pattern in patterns)
+
+
+@lru_cache(maxsize=64)
+def name_pattern(options: Sequence[str]) -> re.Pattern[str]:
+    """`python_classes` or `python_functions`: prefixes, and globs where there is a `*`, `?` or `[`."""
+    alternatives = []
+    for option in options:
+        alternatives.append(re.escape(option) + "[^\0]*")
+        if any(character in option for character in "*?["):
+            alternatives.append(translate(option))
+    return re.compile("|".join(f"(?:{alternative})" for alternative in alternatives) or r"(?!)")
+
+
+def name_matches(options: tuple[str, ...], name: str) -> bool:
+    """Whether a name is that of a test by these options."""
+    return name_pattern(options).fullmatch(name) is not None

@@ -1,0 +1,1 @@
+"""What source files say, file by file, without importing any of them."""
