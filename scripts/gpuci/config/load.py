@@ -95,21 +95,22 @@ def _display(file: Path) -> str:
 
 def _read_bytes(file: Path, name: str) -> bytes:
     try:
-        # O_NONBLOCK because opening a FIFO would wait for a writer.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise _unreadable(name, f"can't be opened: {reason}") from None
-    with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise _unreadable(name, "is not a regular file")
-        try:
+        with open(file, "rb", opener=_open_at_once) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise _unreadable(name, "is not a regular file")
             data = stream.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise _unreadable(name, f"can't be read: {error.strerror}") from None
+    except OSError as error:
+        raise _unreadable(name, f"can't be read: {error.strerror}") from None
+    except ValueError as error:
+        raise _unreadable(name, f"can't be read: {error}") from None
     if len(data) > MAX_BYTES:
         raise _unreadable(name, f"is bigger than {MAX_BYTES:,} bytes: this can't be a configuration")
     return data
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open without waiting: a FIFO would wait for a writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _unreadable(name: str, message: str) -> ProblemsFound:

@@ -378,7 +378,7 @@ BROKEN = [
         "modes: modes.yml\n",
         [
             'gpuci.yml:1:8: modes: the file "modes.yml" can\'t be used',
-            "modes.yml: can't be opened: No such file or directory",
+            "modes.yml: can't be read: No such file or directory",
         ],
         id="modes-file-missing",
     ),
