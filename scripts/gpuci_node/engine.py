@@ -1,4 +1,4 @@
-"""The node's scheduler: events of test processes in, commands and journal records out. Pure: no I/O, no clock.
+"""The node's scheduler: events of test processes in, commands and journal records out. Pure.
 
 Runs on the compute node (Python >= 3.8, standard library only). One fresh process serves one unit, or
 what is left of it: after a crash, or for items that need more GPUs than the unit was planned with.
@@ -6,7 +6,7 @@ Nothing is tried twice but a test that skipped for lack of GPUs, which runs once
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, NamedTuple, Optional, Set
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Union
 
 from gpuci_node import contract
 from gpuci_node.slots import Slot, SlotTable, order_key
@@ -78,7 +78,6 @@ class Process:
     limit: float = 0.0
     deadline: float = 0.0
     timed_out: Optional[str] = None
-    dumped: bool = False
     killed: bool = False
     interrupted: str = ""
     early_cuda: bool = False
@@ -92,7 +91,8 @@ class Process:
         return [nodeid for nodeid in self.due or [] if nodeid not in gone]
 
 
-Effects = List[NamedTuple]
+Effect = Union[Write, Start, Dump, Kill]
+Effects = List[Effect]
 
 
 class Engine:
@@ -119,7 +119,9 @@ class Engine:
         self._sequence += 1
         task = Task(unit, self._clip(gpus), alone, self._sequence, **more)
         self._queue.append(task)
-        self._queue.sort(key=lambda one: order_key(one.gpus, one.alone, one.unit["expected_seconds"], one.sequence))
+        self._queue.sort(
+            key=lambda one: order_key(one.gpus, one.alone, one.unit["expected_seconds"], one.sequence)
+        )
 
     def _clip(self, gpus: int) -> int:
         return min(gpus, len(self._job["node"]["gpus"]))
@@ -213,17 +215,21 @@ class Engine:
         handler = getattr(self, "_on_" + str(record.get("kind")), None)
         if handler is None or self._stopping:
             return []
+        if process.timed_out:
+            # The signal for the stacks may have ended a hang: too late, and nothing else may run there.
+            return self._kill(process_id)
         try:
             effects: Effects = handler(process, record, now)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            return [self._note(process, "bad_record", "a record that makes no sense: %r" % error, level="warning")]
+            return [
+                self._note(process, "bad_record", "a record that makes no sense: %r" % error, level="warning")
+            ]
         return effects
 
     def _progress(self, process: Process, now: float, limit: float) -> None:
         process.in_flight = None
         process.limit = limit
         process.deadline = now + limit
-        process.dumped, process.timed_out = False, None
 
     def _between_tests(self, process: Process, now: float) -> None:
         limit = process.task.unit["timeout_seconds"] if process.remaining else LEAVE_SECONDS
@@ -239,12 +245,21 @@ class Engine:
         if set(ids) != self._collected.get(unit["id"]):
             self._collected[unit["id"]] = set(ids)
             keys = ("file", "ids", "marks", "deselected")
-            effects.append(Write({"kind": "collected", "unit": unit["id"], **{key: record[key] for key in keys}}))
+            effects.append(
+                Write({"kind": "collected", "unit": unit["id"], **{key: record[key] for key in keys}})
+            )
         for nodeid in set(task.only or ()) - set(ids):
-            effects.append(self._end(process, nodeid, "not_finished", "not collected when the rest of its file ran again"))
+            effects.append(
+                self._end(
+                    process, nodeid, "not_finished", "not collected when the rest of its file ran again"
+                )
+            )
         for outcome, found in (("collection_error", record["errors"]), ("skipped", record["skipped"])):
             for entry in found:
-                effects.append(self._end(process, entry["nodeid"], outcome, entry["message"], entry.get("output", "")))
+                # What fails above the file (a package, a folder's conftest.py) costs the file.
+                inside = entry["nodeid"].startswith(unit["file"])
+                nodeid = entry["nodeid"] if inside else unit["file"]
+                effects.append(self._end(process, nodeid, outcome, entry["message"], entry.get("output", "")))
         return effects
 
     def _on_start(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
@@ -265,7 +280,10 @@ class Engine:
     def _on_deferred(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
         process.moved.add(record["nodeid"])
         process.deferred.append(record)
-        text = "mark %s needs %s" % (record["because"], "the node alone" if record["alone"] else "%d GPUs" % record["gpus"])
+        text = "mark %s needs %s" % (
+            record["because"],
+            "the node alone" if record["alone"] else "%d GPUs" % record["gpus"],
+        )
         return [self._note(process, "need_differs", text, **_needs(process, record))]
 
     def _on_gpu_skip(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
@@ -273,7 +291,9 @@ class Engine:
         if process.task.last_chance:
             return self._on_end(process, {**record, "outcome": "skipped"}, now)
         process.moved.add(nodeid)
-        process.deferred.append({"nodeid": nodeid, "gpus": len(self._job["node"]["gpus"]), "alone": False, "last": True})
+        process.deferred.append(
+            {"nodeid": nodeid, "gpus": len(self._job["node"]["gpus"]), "alone": False, "last": True}
+        )
         self._between_tests(process, now)
         text = "skipped on %d of %d GPUs (%s): runs again with all"
         text %= (len(process.slot.gpus), len(self._job["node"]["gpus"]), record["message"])
@@ -289,10 +309,17 @@ class Engine:
 
     def _on_early_cuda(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
         process.early_cuda = True
-        return [self._note(process, "gpu_isolation", "CUDA was initialised while collecting: a new process, masked from its start")]
+        return [
+            self._note(
+                process,
+                "gpu_isolation",
+                "CUDA was initialised while collecting: a new process, masked from its start",
+            )
+        ]
 
     def _on_interrupted(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
         process.interrupted = record["text"]
+        process.deadline = now + LEAVE_SECONDS
         return []
 
     def _on_broken(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
@@ -347,14 +374,21 @@ class Engine:
     def _again(self, process: Process, only: List[str], mask_from_start: bool) -> None:
         task = process.task
         self._enqueue(
-            task.unit, task.gpus, task.alone, only=only, mask_from_start=mask_from_start, last_chance=task.last_chance
+            task.unit,
+            task.gpus,
+            task.alone,
+            only=only,
+            mask_from_start=mask_from_start,
+            last_chance=task.last_chance,
         )
 
     def _requeue_deferred(self, process: Process) -> None:
         groups: Dict[Any, List[str]] = {}
         for record in process.deferred:
             width = self._clip(record["gpus"] or process.task.gpus)
-            groups.setdefault((width, record["alone"], record.get("last", False)), []).append(record["nodeid"])
+            groups.setdefault((width, record["alone"], record.get("last", False)), []).append(
+                record["nodeid"]
+            )
         for (gpus, alone, last), only in groups.items():
             self._enqueue(process.task.unit, gpus, alone, only=only, last_chance=last)
 
@@ -362,7 +396,9 @@ class Engine:
 
     def next_deadline(self) -> Optional[float]:
         """When `on_deadline` is due next, or None."""
-        return min((process.deadline for process in self._processes.values() if not process.killed), default=None)
+        return min(
+            (process.deadline for process in self._processes.values() if not process.killed), default=None
+        )
 
     def on_deadline(self, now: float) -> Effects:
         """Processes past their deadline: ask for their stacks, a moment later kill them."""
@@ -370,15 +406,17 @@ class Engine:
         for process_id, process in self._processes.items():
             if process.killed or now < process.deadline:
                 continue
-            if process.dumped:
-                process.killed = True
-                effects.append(Kill(process_id))
+            if process.timed_out:
+                effects += self._kill(process_id)
             else:
-                process.dumped = True
                 process.timed_out = _limit_text(process)
                 process.deadline = now + DUMP_SECONDS
                 effects.append(Dump(process_id))
         return effects
+
+    def _kill(self, process_id: str) -> Effects:
+        self._processes[process_id].killed = True
+        return [Kill(process_id)]
 
     def stop(self) -> None:
         """No new processes, no further records: what is due stays without one."""
@@ -391,14 +429,29 @@ class Engine:
         return self._record_end(process, nodeid, outcome, message=message, output=output)
 
     def _record_end(self, process: Process, nodeid: str, outcome: str, **fields: Any) -> Write:
-        process.ended.add(nodeid)
         known = [outcome, self.outcomes[nodeid]] if nodeid in self.outcomes else [outcome]
         self.outcomes[nodeid] = contract.worst_outcome(known)
-        record = {"kind": "end", "unit": process.task.unit["id"], "nodeid": nodeid, "outcome": outcome, **_place(process)}
+        process.ended.add(nodeid)
+        record = {
+            "kind": "end",
+            "unit": process.task.unit["id"],
+            "nodeid": nodeid,
+            "outcome": outcome,
+            **_place(process),
+        }
         return Write({"seconds": {}, "message": "", "output": "", **record, **fields})
 
     def _note(self, process: Process, topic: str, text: str, level: str = "info", **more: Any) -> Write:
-        return Write({"kind": "note", "level": level, "topic": topic, "unit": process.task.unit["id"], "text": text, **more})
+        return Write(
+            {
+                "kind": "note",
+                "level": level,
+                "topic": topic,
+                "unit": process.task.unit["id"],
+                "text": text,
+                **more,
+            }
+        )
 
 
 def _place(process: Process) -> Dict[str, Any]:
@@ -419,13 +472,10 @@ def _limit_text(process: Process) -> str:
 
 def _cause(process: Process, end: Exit) -> str:
     """Why a process ended, in one line: the most telling fact first."""
+    if process.broken or process.interrupted:
+        return process.broken or process.interrupted
     if process.timed_out:
         return process.timed_out + ": killed"
-    if process.broken:
-        return process.broken
     if end.signal is not None:
         return "killed by %s" % end.signal
-    if process.interrupted:
-        return process.interrupted
     return "the test process left with exit code %s" % end.code
-

@@ -112,7 +112,9 @@ class Keeper:
 
     def _command(self, do: str, process_id: str, **more: Any) -> None:
         try:
-            journal.write_all(_fileno(self._starter.stdin), journal.encode({"do": do, "id": process_id, **more}))
+            journal.write_all(
+                _fileno(self._starter.stdin), journal.encode({"do": do, "id": process_id, **more})
+            )
         except OSError:
             self._lose_starter()
 
@@ -243,7 +245,9 @@ def _wake(_number: int, _frame: Optional[FrameType]) -> None:
 
 def _start_starter(python: List[str]) -> "subprocess.Popen[bytes]":
     command = [*python, sys.argv[0], "starter"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True)
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
+    )
 
 
 def main(path: str) -> int:

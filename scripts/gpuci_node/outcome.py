@@ -69,7 +69,9 @@ class Tracker:
     def _where(self, report: Optional[pytest.TestReport]) -> Tuple[str, Optional[int]]:
         crash = getattr(getattr(report, "longrepr", None), "reprcrash", None)
         if crash is not None:
-            path = os.path.relpath(os.path.join(str(self._item.config.invocation_params.dir), crash.path), self._root_dir)
+            path = os.path.relpath(
+                os.path.join(str(self._item.config.invocation_params.dir), crash.path), self._root_dir
+            )
             if not path.startswith(os.pardir):
                 return path, crash.lineno
         return self.item_place()
@@ -122,7 +124,7 @@ def collect_failure(report: pytest.CollectReport) -> Dict[str, str]:
 
 
 def skipped_by_mark(item: pytest.Item) -> bool:
-    """Whether a skip or skipif mark whose condition is no string (so: evaluated at import) skips this item."""
+    """Whether a skip mark, or a skipif whose condition is no string (evaluated at import), skips the item."""
     if item.get_closest_marker("skip"):
         return True
     for mark in item.iter_markers("skipif"):

@@ -58,7 +58,7 @@ class WorkerPlugin:
     def pytest_ignore_collect(self, collection_path: Path) -> Optional[bool]:
         """Let only our file through, and what pytest needs on the way to it.
 
-        The file is not given as an argument: pytest does not apply `collect_ignore` and `python_files` to arguments.
+        The file is no argument, because pytest does not apply `collect_ignore` and `python_files` to those.
         """
         if collection_path == self.file or collection_path in self.file.parents:
             return None
@@ -71,9 +71,13 @@ class WorkerPlugin:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.errors.append({"nodeid": self._collector_id(report.nodeid), **outcome.collect_failure(report)})
+            self.errors.append(
+                {"nodeid": self._collector_id(report.nodeid), **outcome.collect_failure(report)}
+            )
         elif report.skipped:
-            self.skipped.append({"nodeid": self._collector_id(report.nodeid), "message": outcome.skip_reason(report)})
+            self.skipped.append(
+                {"nodeid": self._collector_id(report.nodeid), "message": outcome.skip_reason(report)}
+            )
 
     def _collector_id(self, nodeid: str) -> str:
         path, separator, rest = nodeid.partition("::")
@@ -110,7 +114,9 @@ class WorkerPlugin:
         for item in items:
             nodeid = self.nodeid(item)
             due = nodeid in only if only is not None else contract.selects(self.spec["select"], nodeid)
-            if due and self._stays(nodeid, policy.need(marks[nodeid], self.spec["markers"], self.spec["event"])):
+            if due and self._stays(
+                nodeid, policy.need(marks[nodeid], self.spec["markers"], self.spec["event"])
+            ):
                 chosen.append(item)
         return chosen[: self.spec["limit"]]
 
@@ -122,7 +128,9 @@ class WorkerPlugin:
         spec = self.spec
         wider = need.gpus is not None and len(spec["gpus"]) < min(need.gpus, len(spec["job_gpus"]))
         if spec["job_gpus"] and (wider or (need.alone and not spec["alone"])):
-            self.channel.send("deferred", nodeid=nodeid, gpus=need.gpus, alone=need.alone, because=need.because)
+            self.channel.send(
+                "deferred", nodeid=nodeid, gpus=need.gpus, alone=need.alone, because=need.because
+            )
             return False
         if need.gpus is not None and need.gpus > len(spec["job_gpus"]):
             self.channel.send("beyond_node", nodeid=nodeid, gpus=need.gpus, because=need.because)
@@ -144,6 +152,9 @@ class WorkerPlugin:
         limit = outcome.timeout(item, self.spec["timeout"])
         self.channel.send("start", nodeid=nodeid, timeout=limit, file=path, line=line)
         yield
+        if _closed(sys.stdout) or _closed(sys.stderr):
+            # pytest's capture is broken from here on: the rest of the file runs in a fresh process.
+            item.session.shouldstop = "a test closed sys.stdout or sys.stderr"
         tracker, self.tracker = self.tracker, None
         if not tracker.complete:
             return  # pytest.exit or an internal error: the supervisor names the test in flight
@@ -190,9 +201,12 @@ class WorkerPlugin:
         return os.environ["PYTEST_XDIST_TESTRUNUID"]
 
 
+def _closed(stream: Any) -> bool:
+    return bool(getattr(stream, "closed", False))
+
+
 def _cuda_is_initialised() -> bool:
     torch = sys.modules.get("torch")
     with contextlib.suppress(Exception):
         return bool(torch is not None and torch.cuda.is_initialized())
     return False
-

@@ -7,12 +7,12 @@ import re
 from fnmatch import fnmatchcase
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-# A skip reason with one of these words may be for lack of GPUs; such a test gets one more chance with all of them.
+# A skip reason with one of these words may be for lack of GPUs: such a test runs again with all of them.
 _GPU_WORDS = re.compile(r"(?i)(gpu|cuda|nccl|device|accelerator|world.?size)")
 
 
 class Need(NamedTuple):
-    """What an item needs: GPUs (None: no mark says), the node for itself, or not to run at all (`skip`: why)."""
+    """What an item needs: GPUs (None: no mark says), the node for itself, not to run at all (`skip`: why)."""
 
     gpus: Optional[int]
     alone: bool

@@ -59,7 +59,7 @@ def _carries(pid: int, token: str) -> bool:
 
 
 def family(leader: int, token: str) -> Set[int]:
-    """All living processes of a test process but itself: by session, by descent, or by its token in the environment."""
+    """All living processes of a test process but itself: by session, descent or token."""
     table = parents_and_sessions()
     members = {pid for pid, (_parent, session) in table.items() if session == leader}
     members |= set(_below(leader, table))
@@ -84,7 +84,7 @@ def descendants(pid: int) -> Set[int]:
 
 
 def kill_all(find: Callable[[], Set[int]], seconds: float = 2.0) -> int:
-    """SIGKILL what `find` returns until it returns nothing (a fork bomb needs several rounds); return how many."""
+    """SIGKILL what `find` returns until that is nothing (a bomb needs several rounds); return how many."""
     killed: Set[int] = set()
     end = time.monotonic() + seconds
     while True:

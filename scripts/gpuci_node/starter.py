@@ -79,7 +79,9 @@ class Starter:
         """Serve until standard input ends; nothing we started lives on."""
         while self._open:
             for key, _events in self._selector.select():
-                key.data(key.fd)
+                # A death that was just handled closed its pipes; their numbers may be another's by now.
+                if self._selector.get_map().get(key.fd) == key:
+                    key.data(key.fd)
         for child in list(self._children.values()):
             processes.send(child.popen.pid, signal.SIGKILL)
         processes.kill_all(lambda: processes.descendants(os.getpid()))
@@ -188,7 +190,9 @@ class Starter:
             os.close(fd)
         tail = child.tail.decode("utf-8", "replace")
         name = signal.Signals(-code).name if code < 0 else None
-        _tell("exited", child.id, code=None if code < 0 else code, signal=name, tail=tail, left_over=left_over)
+        _tell(
+            "exited", child.id, code=None if code < 0 else code, signal=name, tail=tail, left_over=left_over
+        )
 
 
 def _next_dead() -> Optional[int]:

@@ -77,5 +77,5 @@ def _answer_dumps() -> None:
 
 
 def _leave_import_path(pythonpath: List[str]) -> None:
-    """Put the project's directories where our zip file was: tests see the path that `pytest` would give them."""
+    """Put the project's directories in our place on the path: tests see what `pytest` would give them."""
     sys.path[0:1] = pythonpath

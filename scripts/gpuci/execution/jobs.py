@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gpuci_node.contract import SCHEMAS
-
 from gpuci.config.model import Config
 from gpuci.model import Plan, Root, Unit
+from gpuci_node.contract import SCHEMAS
 
 CPU_POOL = 0  # the index under which the units that need no GPU run
 
@@ -40,7 +39,15 @@ def shard_units(plan: Plan, index: int) -> tuple[Unit, ...]:
 
 
 def job_document(
-    plan: Plan, config: Config, index: int, *, run: str, token: str, node: NodeFacts, paths: Paths, python: list[str]
+    plan: Plan,
+    config: Config,
+    index: int,
+    *,
+    run: str,
+    token: str,
+    node: NodeFacts,
+    paths: Paths,
+    python: list[str],
 ) -> dict[str, Any]:
     """The document job.json of one try of one shard."""
     units = shard_units(plan, index)
@@ -58,7 +65,8 @@ def job_document(
         "node": asdict(node),
         "settings": _settings(config, paths),
         "markers": [
-            {"name": rule.name, "gpus": rule.gpus, "mode": rule.mode, "when": rule.when} for rule in config.markers
+            {"name": rule.name, "gpus": rule.gpus, "mode": rule.mode, "when": rule.when}
+            for rule in config.markers
         ],
         "roots": [_root(root) for root in plan.roots if any(unit.root == root.path for unit in units)],
         "units": [asdict(unit) for unit in units],

@@ -40,7 +40,7 @@ def share_out(real: tuple[str, ...], *, wanted: int, asked: int | None, jobs: in
         return Devices((tuple(map(str, range(gpus))),) * jobs, pretended=True)
     if gpus < 1 or gpus * jobs > len(real):
         raise ConfigError(
-            f"{jobs} shards at once with {max(gpus, 1)} GPUs each need {max(gpus, 1) * jobs}; this machine has {len(real)}",
+            f"{jobs} shards at once with {max(gpus, 1)} GPUs each are too many for the {len(real)} GPUs here",
             then="ask for fewer with --gpus or --jobs",
         )
     return Devices(tuple(real[job * gpus : (job + 1) * gpus] for job in range(jobs)), pretended=False)

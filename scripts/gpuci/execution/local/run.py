@@ -33,12 +33,12 @@ class Listener(Protocol):
         """A record of a shard, as it was written."""
 
     def tick(self, now: float) -> None:
-        """Time went by (monotonic seconds)."""
+        """Time went by (epoch seconds)."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to run here. `python` runs the tests, `out` gets a folder per shard."""
+    """How to run here. `python` runs the tests, `out` and `scratch` (temporary files) get a folder per shard."""
 
     root: Path
     out: Path
@@ -46,6 +46,7 @@ class Options:
     python: str
     devices: Devices
     cpu_workers: int
+    scratch: Path
 
 
 @dataclass
@@ -89,7 +90,7 @@ class LocalRun:
                 self._start_waiting()
                 for key, _events in self._selector.select(_TICK_SECONDS):
                     self._read(key.data)
-                self._listener.tick(time.monotonic())
+                self._listener.tick(time.time())
         return sorted(self._done, key=lambda run: run.index)
 
     @property
@@ -107,7 +108,9 @@ class LocalRun:
         nonce = secrets.token_hex(16)
         document = self._document(index, device_set, out, nonce)
         path = out / "job.json"
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+        with open(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as stream:
             json.dump(document, stream)
         command = [sys.executable, "-I", str(self._package), "keeper", str(path)]
         # A session of its own: the terminal's Ctrl-C reaches us only, and we end the keepers in order.
@@ -127,7 +130,7 @@ class LocalRun:
 
     def _document(self, index: int, device_set: int, out: Path, nonce: str) -> dict[str, Any]:
         options = self._options
-        paths = jobs.Paths(str(options.root), str(out), str(out / "scratch"))
+        paths = jobs.Paths(str(options.root), str(out), str(options.scratch / out.name))
         return jobs.job_document(
             self._plan,
             self._config,
@@ -169,7 +172,8 @@ class LocalRun:
 
     def _finish(self, running: Running) -> None:
         self._selector.unregister(running.process.stdout)  # type: ignore[arg-type]
-        running.process.wait()
+        with running.process:  # closes its pipes
+            running.process.wait()
         del self._running[running.index]
         if running.device_set >= 0:
             self._free.append(running.device_set)

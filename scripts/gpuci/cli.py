@@ -1,0 +1,43 @@
+"""`gpuci`: arguments -> a command -> an exit code of the contract."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from gpuci import __version__
+from gpuci.commands import explain, manifest, plan, report, run, verify
+from gpuci.errors import GpuciError
+from gpuci_node.contract import EXIT_CODES
+
+_COMMANDS = (run, plan, manifest, explain, verify, report)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of `gpuci`."""
+    top = argparse.ArgumentParser(
+        prog="gpuci", description="GPU tests of a monorepo: find, plan, run, report."
+    )
+    top.add_argument("--version", action="version", version=f"gpuci {__version__}")
+    subparsers = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add(subparsers)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; what a person can act on ends in a page of text, not in a traceback."""
+    args = parser().parse_args(argv)
+    try:
+        return int(args.main(args))
+    except GpuciError as error:
+        print(error.page(), file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("cancelled", file=sys.stderr)
+        return EXIT_CODES["cancelled"]
+    except BrokenPipeError:
+        # The reader of a pipe (`| head`) has what it wanted; Python would complain again at exit.
+        sys.stderr.close()
+        return 0

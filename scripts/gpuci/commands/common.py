@@ -1,0 +1,154 @@
+"""What the commands share: their common arguments, and the steps from a directory to a plan."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from gpuci.config.load import find_root, load_config
+from gpuci.config.model import Config
+from gpuci.discovery.discover import discover
+from gpuci.durations import read as duration_file
+from gpuci.errors import ConfigError
+from gpuci.model import Manifest, Plan
+from gpuci.planning.plan import make_plan
+
+PACKAGES_VARIABLE = "GPUCI_PACKAGES"
+
+
+def add_tree_arguments(parser: argparse.ArgumentParser) -> None:
+    """ROOT and what chooses its configuration."""
+    parser.add_argument(
+        "root",
+        nargs="?",
+        metavar="ROOT",
+        help="directory with .github/gpuci.yml (default: the nearest one at or above the working directory)",
+    )
+    add_config_arguments(parser)
+
+
+def add_config_arguments(parser: argparse.ArgumentParser) -> None:
+    """What chooses the configuration of a tree."""
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="configuration file; repeat for overlays",
+    )
+    parser.add_argument(
+        "--packages",
+        metavar="P",
+        help=f"directories or globs below ROOT, in one string (also: {PACKAGES_VARIABLE})",
+    )
+
+
+def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
+    """What changes the plan of a tree."""
+    parser.add_argument("--shards", type=int, metavar="N", help="number of shards (1 to 12)")
+    parser.add_argument("--durations", metavar="F", help="durations.json, or a plain {node id: seconds} map")
+    parser.add_argument(
+        "--event", default="manual", metavar="NAME", help="`schedule` also runs nightly tests"
+    )
+    parser.add_argument("-k", dest="expression", metavar="EXPR", help="only tests that pytest's -k selects")
+
+
+def _root(args: argparse.Namespace) -> Path:
+    """ROOT as given, else the directory with a configuration at or above PATH or the working directory."""
+    if getattr(args, "root", None):
+        root = Path(args.root).resolve()
+        if not root.is_dir():
+            raise ConfigError(
+                f"{args.root} is not a directory", then="name the directory that holds .github/gpuci.yml"
+            )
+        return root
+    return find_root(Path(*getattr(args, "paths", [])[:1]).resolve())
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A directory with its configuration."""
+
+    root: Path
+    config: Config
+
+
+def load_tree(args: argparse.Namespace) -> Tree:
+    """Find ROOT and read its configuration; raises ConfigError."""
+    root = _root(args)
+    packages = args.packages or os.environ.get(PACKAGES_VARIABLE) or None
+    config = load_config(root, [Path(name) for name in args.config], packages=packages)
+    if getattr(args, "expression", None):
+        extended = (*config.node.pytest_args, "-k", args.expression)
+        config = replace(config, node=replace(config.node, pytest_args=extended))
+    return Tree(root, config)
+
+
+def find_tests(tree: Tree) -> Manifest:
+    """Read the tree's tests, and say how many on standard error."""
+    started = time.monotonic()
+    manifest = discover(tree.root, tree.config)
+    for error in manifest.errors:
+        say(f"{error.path}:{error.line}: {error.message} (planned whole: pytest will say more)")
+    seconds = time.monotonic() - started
+    say(f"found {len(manifest.targets)} test functions in {len(manifest.files)} files ({seconds:.1f} s)")
+    return manifest
+
+
+def plan_tests(args: argparse.Namespace, tree: Tree, manifest: Manifest) -> Plan:
+    """Plan the run; raises ConfigError."""
+    return make_plan(
+        manifest,
+        tree.config,
+        durations=durations(args, tree),
+        shards=args.shards,
+        event=args.event,
+        sha=head_sha(tree.root),
+    )
+
+
+def durations(args: argparse.Namespace, tree: Tree) -> dict[str, float]:
+    """Measured seconds: of --durations, else of the configured file if it is there, else none."""
+    if args.durations is not None:
+        return duration_file.read(Path(args.durations))
+    configured = tree.config.durations.get("file")
+    if configured and (tree.root / configured).is_file():
+        return duration_file.read(tree.root / configured)
+    return {}
+
+
+def head_sha(root: Path) -> str | None:
+    """The commit that is checked out, None outside of a repository or without git."""
+    command = ["git", "-C", str(root), "rev-parse", "--verify", "--quiet", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
+
+
+def say(text: str) -> None:
+    """A line for people, on standard error: standard output is for documents."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_document(document: dict[str, Any]) -> None:
+    """A document alone on standard output."""
+    json.dump(document, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+
+
+def page_style(stream: TextIO) -> dict[str, Any]:
+    """Width and colour that fit a stream: colour only on a terminal that has it and without NO_COLOR."""
+    terminal = stream.isatty()
+    colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    width = min(shutil.get_terminal_size().columns, 120) if terminal else 80
+    return {"width": width, "colour": colour}

@@ -1,0 +1,37 @@
+"""`gpuci plan`: the shards of a tree, and why they are cut so."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from gpuci.commands.common import (
+    add_plan_arguments,
+    add_tree_arguments,
+    find_tests,
+    load_tree,
+    plan_tests,
+    print_document,
+)
+from gpuci.planning import document
+from gpuci.reporting.plan_text import render
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser("plan", help="show the shards, their expected times and why")
+    add_tree_arguments(parser)
+    add_plan_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print plan.json on standard output")
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Plan and print."""
+    tree = load_tree(args)
+    plan = plan_tests(args, tree, find_tests(tree))
+    if args.json:
+        print_document(document.to_document(plan))
+    else:
+        print(render(plan))
+    return 0

@@ -1,0 +1,87 @@
+"""How one test is planned, and where each value comes from. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from gpuci.config.model import Config, MarkerRule
+from gpuci.model import Marker, Plan, TestTarget, Unit
+from gpuci.planning.estimate import Estimates
+from gpuci.reporting.text import duration, one_line
+from gpuci_node.contract import selects
+
+
+def render(target: TestTarget, plan: Plan, config: Config, estimates: Estimates) -> str:
+    """A few lines `what: value (from where)`."""
+    rows = [
+        ("test", f"{target.nodeid} (line {target.line})"),
+        ("mode", f"{target.run_mode} ({_mode_source(target, config)})"),
+        ("class", target.kind),
+        ("GPUs", f"{target.gpus} ({_gpu_source(target, config)})"),
+        ("profile", target.runs_on or f"{config.profiles[0].name} (the first profile)"),
+        ("duration", _duration(target, estimates)),
+        ("runs", _place(target, plan)),
+    ]
+    if target.markers:
+        rows.append(("marks", ", ".join(f"{mark.name} (line {mark.line})" for mark in target.markers)))
+    if target.opaque:
+        rows.append(("uncertain", target.opaque))
+    return "\n".join(f"{name + ':':<10} {one_line(value)}" for name, value in rows)
+
+
+def _matching(target: TestTarget, config: Config) -> Iterator[tuple[Marker, MarkerRule]]:
+    for mark in target.markers:
+        for rule in config.markers:
+            if fnmatchcase(mark.name, rule.name):
+                yield mark, rule
+
+
+def _mode_source(target: TestTarget, config: Config) -> str:
+    if target.skip:
+        return target.skip
+    for mark, rule in _matching(target, config):
+        if rule.mode == target.run_mode:
+            return f"mark {mark.name}, line {mark.line}"
+    paths = [path for path, mode in config.modes if mode == target.run_mode and _holds(path, target.nodeid)]
+    return f"modes: {max(paths, key=len)}" if paths else "the default"
+
+
+def _holds(path: str, nodeid: str) -> bool:
+    return path == "." or nodeid == path or nodeid.startswith((path + "/", path + "::"))
+
+
+def _gpu_source(target: TestTarget, config: Config) -> str:
+    for mark, rule in _matching(target, config):
+        if rule.gpus == target.gpus:
+            return f"mark {mark.name}, line {mark.line}"
+    for mark in target.markers:
+        if mark.name == "skipif" and "device_count" in " ".join(mark.args):
+            return f"skipif on the number of devices, line {mark.line}"
+    return "mode cpu" if target.run_mode == "cpu" else "the default"
+
+
+def _duration(target: TestTarget, estimates: Estimates) -> str:
+    measured = target.nodeid in estimates.functions
+    source = "measured" if measured else "estimated from its neighbours"
+    return f"{duration(estimates.function(target.nodeid))} ({source})"
+
+
+def _place(target: TestTarget, plan: Plan) -> str:
+    for skipped in plan.skipped:
+        if skipped.nodeid == target.nodeid:
+            return f"not at all: {skipped.because}"
+    unit = _unit(target, plan)
+    if unit is None:
+        return "not at all"
+    if unit.id in plan.cpu_units:
+        return f"in the cpu pool (unit {unit.id})"
+    shard = next(shard for shard in plan.shards if unit.id in shard.units)
+    return f"in shard {shard.index} of {len(plan.shards)} (unit {unit.id})"
+
+
+def _unit(target: TestTarget, plan: Plan) -> Unit | None:
+    own = [
+        unit for unit in plan.units if unit.file == target.test_path and selects(unit.select, target.nodeid)
+    ]
+    return own[0] if own else None

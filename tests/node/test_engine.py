@@ -1,0 +1,361 @@
+"""The node's scheduler with stub test processes on a virtual clock: what it promises for every plan.
+
+The stubs do what real test processes do: collect, run, crash, hang, leave, defer, skip for lack of GPUs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuci_node.engine import Dump, Engine, Exit, Kill, Start, Write
+
+LIMIT = 10.0
+
+
+def job(
+    units: list[dict[str, Any]], gpus: int = 8, workers_per_gpu: int = 1, isolate: str = "file"
+) -> dict[str, Any]:
+    return {
+        "run": "r1",
+        "event": "manual",
+        "paths": {"root": "/tree"},
+        "node": {
+            "name": "n1",
+            "gpus": [str(gpu) for gpu in range(gpus)],
+            "workers_per_gpu": workers_per_gpu,
+            "cpu_workers": 0 if gpus else 2,
+        },
+        "settings": {"pytest_args": [], "pythonpath": [], "isolate": isolate, "env": {}},
+        "markers": [],
+        "roots": [{"path": ".", "config_file": None, "args": [], "gpu_isolation": "mask", "because": ""}],
+        "units": units,
+    }
+
+
+def unit(name: str, gpus: int = 1, mode: str = "normal", seconds: float = 1.0) -> dict[str, Any]:
+    return {
+        "id": name,
+        "root": ".",
+        "file": f"test_{name}.py",
+        "select": "all",
+        "mode": mode,
+        "gpus": gpus,
+        "profile": "default",
+        "expected_seconds": seconds,
+        "timeout_seconds": LIMIT,
+    }
+
+
+@dataclass
+class Script:
+    """What the tests of one file do, by node id: an outcome, or one of the faults below."""
+
+    tests: dict[str, str]
+
+
+FAULTS = ("crash", "leave", "hang", "exit_request", "defer", "defer_alone", "gpu_skip")
+PLAIN = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+FAULT_OUTCOMES = {"crash": "failed", "leave": "failed", "hang": "failed", "exit_request": "failed"}
+
+
+@dataclass
+class Stub:
+    """A test process: its events, one by one."""
+
+    start: Start
+    events: list[tuple[str, Any]] = field(default_factory=list)
+
+    @property
+    def gpus(self) -> list[str]:
+        return list(self.start.spec["gpus"])
+
+
+def play(start: Start, script: Script, early_cuda: bool) -> Stub:
+    """The events of a test process that was started with this spec."""
+    spec, stub = start.spec, Stub(start)
+    chosen = [nodeid for nodeid in script.tests if spec["only"] is None or nodeid in spec["only"]]
+    record = {
+        "kind": "collected",
+        "file": spec["file"],
+        "ids": list(script.tests),
+        "marks": {},
+        "deselected": [],
+    }
+    stub.events.append(("record", {**record, "errors": [], "skipped": []}))
+    narrow = len(spec["gpus"]) < len(spec["job_gpus"])
+    staying = []
+    for nodeid in chosen:
+        what = script.tests[nodeid]
+        if (what == "defer" and narrow) or (what == "defer_alone" and not spec["alone"] and spec["job_gpus"]):
+            gpus = 8 if what == "defer" else None
+            stub.events.append(("record", deferred(nodeid, gpus, what == "defer_alone")))
+        else:
+            staying.append(nodeid)
+    if early_cuda and narrow and staying and not spec["mask_from_start"]:
+        stub.events += [("record", {"kind": "early_cuda"}), ("exit", Exit(5, None, ""))]
+        return stub
+    for nodeid in staying[: spec["limit"]]:
+        stub.events.append(
+            ("record", {"kind": "start", "nodeid": nodeid, "timeout": LIMIT, "file": "f", "line": 1})
+        )
+        what = script.tests[nodeid]
+        if what in FAULT_OUTCOMES:
+            stub.events += ending(what)
+            return stub
+        if what == "gpu_skip" and narrow:
+            stub.events.append(("record", {"kind": "gpu_skip", "nodeid": nodeid, "message": "needs 8 GPUs"}))
+        else:
+            stub.events.append(
+                ("record", {"kind": "end", "nodeid": nodeid, "outcome": plain(what), "message": ""})
+            )
+    stub.events.append(("exit", Exit(0, None, "")))
+    return stub
+
+
+def plain(what: str) -> str:
+    return what if what in PLAIN else "passed"
+
+
+def deferred(nodeid: str, gpus: int | None, alone: bool) -> dict[str, Any]:
+    return {"kind": "deferred", "nodeid": nodeid, "gpus": gpus, "alone": alone, "because": "a_mark"}
+
+
+def ending(what: str) -> list[tuple[str, Any]]:
+    if what == "hang":
+        return [("hang", None)]
+    if what == "exit_request":
+        return [("record", {"kind": "interrupted", "text": "Exit: bye"}), ("exit", Exit(2, None, ""))]
+    return [("exit", Exit(None, "SIGSEGV", "tail") if what == "crash" else Exit(0, None, ""))]
+
+
+class World:
+    """Runs an engine over stub processes in random order; holds it to the rules of devices and slots."""
+
+    def __init__(
+        self, document: dict[str, Any], scripts: dict[str, Script], seed: int, early: set[str]
+    ) -> None:
+        self.engine = Engine(document)
+        self.scripts = scripts
+        self.random = random.Random(seed)
+        self.early = early
+        self.lanes = document["node"]["workers_per_gpu"]
+        self.stubs: dict[str, Stub] = {}
+        self.journal: list[dict[str, Any]] = []
+        self.first_gpu: dict[str, set[str]] = defaultdict(set)
+        self.clock = 0.0
+
+    def run(self) -> None:
+        for _step in range(20_000):
+            self.apply(self.engine.fill(self.clock))
+            if self.engine.finished:
+                return
+            assert self.stubs, "units wait although nothing runs"
+            self.step()
+        raise AssertionError("the engine does not come to an end")
+
+    def step(self) -> None:
+        ready = [name for name, stub in self.stubs.items() if stub.events[0][0] != "hang"]
+        if not ready:
+            deadline = self.engine.next_deadline()
+            assert deadline is not None, "a process hangs without a deadline"
+            self.clock = max(self.clock, deadline)
+            self.apply(self.engine.on_deadline(self.clock))
+            return
+        name = self.random.choice(ready)
+        kind, content = self.stubs[name].events.pop(0)
+        self.clock += self.random.random() * 0.01
+        if kind == "record":
+            self.apply(self.engine.on_record(name, content, self.clock))
+        else:
+            del self.stubs[name]
+            self.apply(self.engine.on_exit(name, content, self.clock))
+
+    def apply(self, effects: list[Any]) -> None:
+        for effect in effects:
+            if isinstance(effect, Write):
+                self.journal.append(effect.record)
+            elif isinstance(effect, Start):
+                self.started(effect)
+            elif isinstance(effect, Kill):
+                self.stubs[effect.id].events = [("exit", Exit(None, "SIGKILL", "stack"))]
+            else:
+                assert isinstance(effect, Dump)
+
+    def started(self, start: Start) -> None:
+        assert start.id not in self.stubs
+        file = start.spec["file"]
+        self.stubs[start.id] = play(start, self.scripts[file], file in self.early)
+        self.check_devices()
+        if start.spec["gpus"]:
+            self.first_gpu[start.env["PYTEST_XDIST_WORKER"]].add(start.spec["gpus"][0])
+
+    def check_devices(self) -> None:
+        used = Counter(gpu for stub in self.stubs.values() for gpu in stub.gpus)
+        assert all(count <= self.lanes for count in used.values()), used
+        names = [stub.start.env["PYTEST_XDIST_WORKER"] for stub in self.stubs.values()]
+        assert len(names) == len(set(names)), names
+        for stub in self.stubs.values():
+            if stub.start.spec["alone"] or len(stub.gpus) > 1:
+                assert all(used[gpu] == 1 for gpu in stub.gpus), "a wide or serial unit shares a device"
+
+    def ends(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for record in self.journal:
+            if record["kind"] == "end":
+                found[record["nodeid"]].append(record["outcome"])
+        return found
+
+
+UNITS = st.lists(
+    st.tuples(
+        st.sampled_from([1, 1, 1, 2, 4, 8]),
+        st.sampled_from(["normal", "normal", "isolated", "serial"]),
+        st.floats(0.1, 100),
+        st.lists(st.sampled_from(PLAIN + FAULTS), min_size=0, max_size=6),
+        st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    mix=UNITS,
+    lanes=st.sampled_from([1, 1, 2, 3]),
+    isolate=st.sampled_from(["file", "test"]),
+    seed=st.integers(0, 10_000),
+)
+def test_every_test_ends_once_and_no_device_is_used_twice(
+    mix: list[tuple[int, str, float, list[str], bool]], lanes: int, isolate: str, seed: int
+) -> None:
+    units, scripts, early = [], {}, set()
+    for number, (gpus, mode, seconds, tests, cuda) in enumerate(mix):
+        one = unit(f"u{number}", 8 if mode == "serial" else gpus, mode, seconds)
+        units.append(one)
+        scripts[one["file"]] = Script({f"{one['file']}::test_{i}": what for i, what in enumerate(tests)})
+        if cuda:
+            early.add(one["file"])
+    world = World(job(units, workers_per_gpu=lanes, isolate=isolate), scripts, seed, early)
+    world.run()
+    expected = {
+        nodeid: [FAULT_OUTCOMES.get(what, plain(what))]
+        for script in scripts.values()
+        for nodeid, what in script.tests.items()
+    }
+    assert world.ends() == expected
+    assert all(len(gpus) == 1 for gpus in world.first_gpu.values()), "a worker's name moved to another device"
+
+
+def run_script(tests: dict[str, str], **more: Any) -> World:
+    one = unit("a", **more)
+    world = World(job([one]), {one["file"]: Script(tests)}, seed=1, early=set())
+    world.run()
+    return world
+
+
+def notes(world: World, topic: str) -> list[dict[str, Any]]:
+    return [record for record in world.journal if record.get("topic") == topic]
+
+
+def test_a_test_that_needs_more_gpus_than_planned_runs_on_them_and_that_is_said() -> None:
+    world = run_script({"a::wide": "defer", "a::narrow": "passed"})
+    ends = {record["nodeid"]: record["gpus"] for record in world.journal if record["kind"] == "end"}
+    assert ends == {"a::narrow": ["0"], "a::wide": [str(gpu) for gpu in range(8)]}
+    (note,) = notes(world, "need_differs")
+    assert (note["nodeid"], note["planned"], note["gpus"]) == ("a::wide", 1, 8)
+
+
+def test_a_skip_for_lack_of_gpus_runs_again_with_all_and_leaves_one_record() -> None:
+    world = run_script({"a::big": "gpu_skip"})
+    assert world.ends() == {"a::big": ["passed"]}
+    assert [note["nodeid"] for note in notes(world, "gpu_skip")] == ["a::big"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("crash", "killed by SIGSEGV"),
+        ("leave", "the test process left with exit code 0"),
+        ("exit_request", "Exit: bye"),
+        ("hang", "no end within its limit of 10 s: killed"),
+    ],
+)
+def test_a_fault_is_the_outcome_of_the_test_in_flight_and_the_rest_of_the_file_runs(
+    fault: str, message: str
+) -> None:
+    world = run_script({"a::before": "passed", "a::bad": fault, "a::after": "passed"})
+    assert world.ends() == {"a::before": ["passed"], "a::bad": ["failed"], "a::after": ["passed"]}
+    (bad,) = [record for record in world.journal if record.get("outcome") == "failed"]
+    assert bad["message"] == message
+
+
+def drive(records: list[dict[str, Any]], end: Exit) -> list[dict[str, Any]]:
+    """The journal of one unit whose process says this and ends so."""
+    engine = Engine(job([unit("a")]))
+    (start,) = engine.fill(0.0)
+    effects = [effect for record in records for effect in engine.on_record(start.id, record, 1.0)]
+    effects += engine.on_exit(start.id, end, 2.0)
+    return [effect.record for effect in effects if isinstance(effect, Write)]
+
+
+COLLECTED = {
+    "kind": "collected",
+    "file": "test_a.py",
+    "ids": ["test_a.py::test_1"],
+    "marks": {},
+    "deselected": [],
+    "errors": [],
+    "skipped": [],
+}
+
+
+def test_a_process_that_dies_before_it_collected_makes_its_file_a_collection_error() -> None:
+    (end,) = drive([], Exit(4, None, "ImportError while loading conftest"))
+    assert (end["nodeid"], end["outcome"]) == ("test_a.py", "collection_error")
+    assert "ImportError" in end["output"]
+
+
+def test_without_progress_there_is_no_second_process() -> None:
+    *_, end = drive([COLLECTED], Exit(3, None, "INTERNALERROR"))
+    assert (end["nodeid"], end["outcome"]) == ("test_a.py::test_1", "not_finished")
+
+
+def test_a_bad_end_after_the_last_test_is_a_warning() -> None:
+    end = {"kind": "end", "nodeid": "test_a.py::test_1", "outcome": "passed", "message": ""}
+    *_, last = drive([COLLECTED, end], Exit(None, "SIGABRT", ""))
+    assert (last["kind"], last["topic"], last["level"]) == ("note", "process_end", "warning")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"kind": "exit"},
+        {"kind": "start"},
+        {"kind": "start", "nodeid": 3, "timeout": "soon", "file": None, "line": None},
+        {"kind": "collected", "ids": None},
+        {"kind": "end", "nodeid": "test_a.py::test_1", "outcome": "splendid"},
+        {"kind": ["end"]},
+        {},
+    ],
+    ids=repr,
+)
+def test_a_record_that_makes_no_sense_does_no_harm(record: dict[str, Any]) -> None:
+    """A test may find the descriptor and write to it: it forges its own results at most."""
+    written = drive([COLLECTED, record], Exit(0, None, ""))
+    assert [one["outcome"] for one in written if one["kind"] == "end"] == ["not_finished"]
+
+
+def test_after_a_stop_nothing_starts_and_nothing_is_recorded() -> None:
+    engine = Engine(job([unit("a"), unit("b")]))
+    (first, _second) = engine.fill(0.0)
+    engine.stop()
+    assert engine.on_record(first.id, COLLECTED, 1.0) == []
+    assert engine.on_exit(first.id, Exit(None, "SIGKILL", ""), 1.0) == []
+    assert engine.fill(2.0) == []
