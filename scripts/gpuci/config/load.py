@@ -88,9 +88,10 @@ def _read_tree(file: Path) -> tuple[Branch, list[Problem]]:
 
 def _display(file: Path) -> str:
     """The file's name from where the person stands, if it lies below."""
-    path = Path(os.path.abspath(file))
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    try:
+        return str(Path(os.path.abspath(file)).relative_to(Path.cwd()))
+    except (OSError, ValueError):
+        return str(file)
 
 
 def _read_bytes(file: Path, name: str) -> bytes:

@@ -16,7 +16,7 @@ def path_fault(path: str) -> str | None:
         return "holds a control character"
     if "\\" in path:
         return "holds a backslash: write `/` between directories"
-    if path.startswith(("/", "~")):
+    if path.startswith("/") or tidy_path(path).startswith("~"):
         return "must be relative to ROOT"
     if ".." in path.split("/"):
         return "leaves ROOT by `..`"

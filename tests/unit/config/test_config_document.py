@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpuci
@@ -45,6 +45,7 @@ CONFIGS = st.builds(
 
 
 @given(CONFIGS)
+@settings(deadline=None)
 def test_round_trip_through_json(config: Config) -> None:
     assert from_document(json.loads(json.dumps(to_document(config)))) == config
 
@@ -62,7 +63,7 @@ def test_the_document_is_a_copy(tmp_path: Path) -> None:
     assert config.container["cap-add"] == ["SYS_NICE"]
 
 
-def annotations() -> set[str]:
+def field_types() -> set[str]:
     """The annotations of all fields below Config."""
     kinds = (Config, MarkerRule, Node, Profile, Shards)
     assert all(is_dataclass(kind) for kind in kinds)
@@ -70,7 +71,7 @@ def annotations() -> set[str]:
 
 
 def test_every_field_has_a_reader_and_every_reader_a_field() -> None:
-    assert annotations() == set(_READERS)
+    assert field_types() == set(_READERS)
 
 
 def changed(path: list[str | int], value: object) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuci.config.parse import parse
@@ -48,10 +48,13 @@ SCALARS = [
     ("!!int 8", 8),
     ("'<<'", "<<"),
 ]
-STAYS_TEXT = (
-    "on off yes no y n tRue 012 0x1f 0o17 1_000 1:30 12:30:45 2020-01-01 2001-12-14t21:59:43.10-05:00 .inf -.inf "
-    ".nan . + e3 1e 1e400 1e3x 3.10.1 9999999999999999999 -- = <"
-).split()
+STAYS_TEXT = [
+    *("on", "off", "yes", "no", "y", "n", "tRue"),
+    *("012", "0x1f", "0o17", "1_000", "9999999999999999999"),
+    *(".inf", "-.inf", ".nan", ".", "+", "e3", "1e", "1e400", "1e3x", "3.10.1"),
+    *("1:30", "12:30:45", "2020-01-01", "2001-12-14t21:59:43.10-05:00"),
+    *("--", "=", "<"),
+]
 
 
 @pytest.mark.parametrize(("text", "value"), SCALARS, ids=[text or "empty" for text, _ in SCALARS])
@@ -119,12 +122,9 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(SAFE.filter(bool), VALUES, max_size=5))
+@settings(deadline=None)
 def test_what_a_yaml_writer_writes_is_read_back(value: dict[str, Any]) -> None:
-    assert read(yaml.safe_dump(value, allow_unicode=True)) == value
-
-
-@given(st.dictionaries(SAFE.filter(bool), VALUES, max_size=5))
-def test_a_tree_has_a_place_for_every_key(value: dict[str, Any]) -> None:
-    tree, _ = parse(yaml.safe_dump(value).encode(), "f.yml")
+    tree, problems = parse(yaml.safe_dump(value, allow_unicode=True).encode(), "f.yml")
+    assert (plain(tree), problems) == (value, [])
     assert isinstance(tree, Branch)
-    assert set(tree.keys) == set(tree.entries) == set(value)
+    assert set(tree.keys) == set(value)

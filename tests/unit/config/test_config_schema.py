@@ -24,7 +24,9 @@ from gpuci.schemas import load_schema
 from gpuci_node.contract import MODE_ALIASES, MODES
 
 SCHEMA = load_schema("config")
-SECTIONS = {name: below for name, below in SCHEMA["properties"].items() if "properties" in below}
+SECTIONS = {
+    name: below for name, below in SCHEMA["properties"].items() if "properties" in below and name != "modes"
+}
 DOCS = Path(gpuci.__file__).parents[2] / "docs/configuration.md"
 
 
@@ -79,9 +81,9 @@ def test_modes_are_those_of_the_contract() -> None:
 
 
 def test_a_profile_sets_only_what_a_job_asks_for() -> None:
-    settings = SCHEMA["$defs"]["profile"]["properties"]["slurm"]["properties"]
-    assert all(below == {"$ref": f"#/properties/slurm/properties/{name}"} for name, below in settings.items())
-    assert set(settings) < set(SCHEMA["properties"]["slurm"]["properties"])
+    taken = SCHEMA["$defs"]["profile"]["properties"]["slurm"]["properties"]
+    assert all(below == {"$ref": f"#/properties/slurm/properties/{name}"} for name, below in taken.items())
+    assert set(taken) < set(SCHEMA["properties"]["slurm"]["properties"])
 
 
 def subschemas(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -172,6 +174,11 @@ def test_the_documentation_has_each_setting(section: str, name: str, below: dict
     text = DOCS.read_text(encoding="utf-8")
     chapter = re.split(rf"^## {section}$", text, flags=re.M)[1].split("\n## ")[0]
     assert documented(name, below) in chapter.splitlines()
+
+
+@pytest.mark.parametrize("mode", SCHEMA["properties"]["modes"]["properties"])
+def test_the_documentation_has_each_mode(mode: str) -> None:
+    assert re.search(rf"^\|.* `{mode}` \|", DOCS.read_text(encoding="utf-8"), flags=re.M)
 
 
 @pytest.mark.parametrize("rule", DEFAULT_MARKERS, ids=lambda rule: rule.name)
