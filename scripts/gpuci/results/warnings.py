@@ -22,7 +22,7 @@ def find_warnings(plan: Plan, results: Sequence[TestResult], runs: Sequence[Shar
     lines = [
         _counted(missing, "planned from source, but not collected by pytest"),
         _counted(unplanned, "not known at planning time, seen on the node only"),
-        _counted([_need(record) for record in differ], "need other GPUs than planned"),
+        _counted([_need(record) for record in differ], "another GPU need than planned"),
         *_note_lines(notes),
         *_foreign_lines(plan, runs),
     ]
@@ -34,7 +34,7 @@ def _counted(names: Iterable[str], what: str) -> str:
     if not unique:
         return ""
     more = f" and {len(unique) - EXAMPLES} more" if len(unique) > EXAMPLES else ""
-    return f"{_tests(len(unique))} {what}: {', '.join(unique[:EXAMPLES])}{more}"
+    return f"{what} ({_tests(len(unique))}): {', '.join(unique[:EXAMPLES])}{more}"
 
 
 def _tests(count: int) -> str:

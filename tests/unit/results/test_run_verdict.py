@@ -1,0 +1,171 @@
+"""The verdict of a run: the whole table, and how tests and shards come into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuci.model import Plan, Shard, ShardRun, TestResult
+from gpuci.results.verdict import (
+    NOTHING_RAN,
+    TABLE,
+    Tests,
+    decide,
+    judge_tests,
+    run_verdict,
+    shard_verdicts,
+)
+from gpuci_node.contract import OUTCOMES, RAN_OUTCOMES, RED_OUTCOMES, VERDICTS
+
+PLAN = Plan(
+    config={},
+    sha=None,
+    event="manual",
+    roots=(),
+    targets=(),
+    units=(),
+    shards=(Shard(1, "default", (), 1.0), Shard(2, "default", (), 1.0)),
+    cpu_units=(),
+    skipped=(),
+    makespan_seconds=1.0,
+    lower_bound_seconds=1.0,
+    unknown_durations=0,
+)
+
+
+def shard(verdict: Any, index: int = 1, *, attempt: int = 1, problem: str = "", reason: str = "") -> ShardRun:
+    document = None if verdict is None else {"verdict": verdict, "reason": reason}
+    return ShardRun(index, (), document, attempt=attempt, problem=problem)
+
+
+def results_of(*outcomes: str, index: int = 1) -> list[TestResult]:
+    return [TestResult(f"a.py::t{n}", outcome, shard=index) for n, outcome in enumerate(outcomes)]
+
+
+@pytest.mark.parametrize("tests", list(Tests))
+@pytest.mark.parametrize("shard_says", VERDICTS)
+def test_the_full_cross_product(shard_says: str, tests: Tests) -> None:
+    """The rule in words: a red test makes `failed`, unless someone refused or stopped the run; else the shard
+    decides; and a run in which nothing ran is never a pass."""
+    verdict = decide(shard_says, tests)
+    if shard_says in {"config_error", "unauthorized", "cancelled"}:
+        assert verdict == shard_says
+    elif tests is Tests.RED or shard_says == "failed":
+        assert verdict == "failed"
+    elif shard_says == "passed":
+        assert verdict == {Tests.GREEN: "passed", Tests.NONE: "failed"}[tests]
+    else:
+        assert verdict == shard_says
+
+
+def test_the_table_has_the_contract_s_verdicts_in_its_order() -> None:
+    assert tuple(TABLE) == VERDICTS
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_each_outcome_alone(outcome: str) -> None:
+    verdict = run_verdict(PLAN, results_of(outcome), [shard("passed"), shard("passed", 2)])
+    expected = "passed" if outcome in RAN_OUTCOMES - RED_OUTCOMES else "failed"
+    assert verdict.verdict == expected
+    assert (verdict.reason == NOTHING_RAN) == (outcome not in RAN_OUTCOMES | RED_OUTCOMES)
+
+
+@pytest.mark.parametrize("outcome", sorted(RED_OUTCOMES))
+def test_one_red_among_many(outcome: str) -> None:
+    results = results_of("passed", outcome, "skipped")
+    assert run_verdict(PLAN, results, [shard("passed"), shard("passed", 2)]).verdict == "failed"
+
+
+@pytest.mark.parametrize(
+    ("runs", "verdict", "reason"),
+    [
+        pytest.param([shard("passed"), shard("passed", 2)], "passed", "all shards passed", id="passed"),
+        pytest.param([shard("passed")], "infra", "shard 2: infra (it never ran)", id="one never ran"),
+        pytest.param([], "infra", "shard 1: infra (it never ran)", id="none ran"),
+        pytest.param([shard("passed"), shard(None, 2)], "infra", "left no verdict", id="no verdict"),
+        pytest.param(
+            [shard("passed"), shard("great", 2)], "infra", "left no verdict", id="a word of its own"
+        ),
+        pytest.param(
+            [shard("passed"), shard(["passed"], 2)], "infra", "left no verdict", id="not even a word"
+        ),
+        pytest.param(
+            [shard("passed"), shard("passed", 2, problem="hash differs")],
+            "infra",
+            "hash differs",
+            id="problem",
+        ),
+        pytest.param([shard("passed"), shard("failed", 2, reason="exit")], "failed", "(exit)", id="failed"),
+        pytest.param([shard("timeout"), shard("infra", 2)], "timeout", "shard 2: infra", id="the worst"),
+        pytest.param(
+            [shard("infra"), shard("failed", 2)], "failed", "shard 1: infra", id="failed over infra"
+        ),
+        pytest.param(
+            [shard("passed"), shard("cancelled", 2, problem="torn")],
+            "cancelled",
+            "torn",
+            id="cancelled, torn",
+        ),
+        pytest.param(
+            [shard("passed"), shard("passed", 2, attempt=2), shard("infra", 2)],
+            "passed",
+            "all",
+            id="next try",
+        ),
+        pytest.param(
+            [shard("passed"), shard("passed", 2), shard("infra", 2, attempt=2)],
+            "infra",
+            "2: infra",
+            id="last",
+        ),
+        pytest.param(
+            [shard("passed"), shard("passed", 2), shard("timeout", 0)], "timeout", "cpu pool", id="cpu pool"
+        ),
+    ],
+)
+def test_what_shards_say_when_tests_passed(runs: list[ShardRun], verdict: str, reason: str) -> None:
+    said = run_verdict(PLAN, results_of("passed"), runs)
+    assert said.verdict == verdict
+    assert reason in said.reason
+
+
+@pytest.mark.parametrize("said", [verdict for verdict in VERDICTS if verdict not in {"passed", "failed"}])
+def test_a_test_lost_with_its_shard_is_not_a_test_failure(said: str) -> None:
+    results = [*results_of("passed"), *results_of("not_finished", index=2)]
+    assert run_verdict(PLAN, results, [shard("passed"), shard(said, 2)]).verdict == said
+
+
+@pytest.mark.parametrize("said", ["passed", "failed"])
+def test_a_test_lost_in_a_healthy_shard_is_red(said: str) -> None:
+    results = [*results_of("passed"), *results_of("not_finished", index=2)]
+    assert run_verdict(PLAN, results, [shard("passed"), shard(said, 2)]).verdict == "failed"
+
+
+def test_a_failure_beside_a_lost_shard_names_both() -> None:
+    said = run_verdict(PLAN, results_of("passed", "failed"), [shard("failed"), shard("infra", 2)])
+    assert said == ("failed", "1 failed; shard 2: infra")
+
+
+def test_a_cpu_pool_that_never_ran_is_infra() -> None:
+    results = [*results_of("passed"), *results_of("not_finished", index=0)]
+    said = run_verdict(PLAN, results, [shard("passed"), shard("passed", 2)])
+    assert said == ("infra", "cpu pool: infra (it never ran)")
+
+
+def test_a_cpu_pool_elsewhere_is_not_missed() -> None:
+    results = [*results_of("passed"), *results_of("elsewhere", index=0)]
+    assert [one.index for one in shard_verdicts(PLAN, results, [])] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "tests"),
+    [
+        ([], Tests.NONE),
+        (["skipped", "deselected", "elsewhere", "not_collected"], Tests.NONE),
+        (["skipped", "xfailed"], Tests.GREEN),
+        (["passed", "collection_error"], Tests.RED),
+    ],
+)
+def test_judge_tests(outcomes: list[str], tests: Tests) -> None:
+    assert judge_tests(results_of(*outcomes), []) is tests
