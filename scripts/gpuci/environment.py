@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -123,7 +124,7 @@ def _guarded(environment: Path) -> Iterator[None]:
 
 @contextmanager
 def _lock(environment: Path) -> Iterator[None]:
-    """One maker at a time for the environments of a directory; the lock goes with the process."""
+    """One maker at a time. The lock goes with the process, or with the child that outlives a killed one."""
     workshop = _workshop(environment)
     workshop.mkdir(parents=True, exist_ok=True)
     with open(workshop / f"{environment.name.lstrip('.')}.lock", "w") as file:
@@ -132,6 +133,7 @@ def _lock(environment: Path) -> Iterator[None]:
         except BlockingIOError:
             _say("waiting for another gpuci that makes it")
             fcntl.flock(file, fcntl.LOCK_EX)
+        os.set_inheritable(file.fileno(), True)
         yield
 
 
@@ -177,7 +179,7 @@ def _install(environment: Path, requirements: Path) -> None:
 
 def _run(command: list[str], *, what: str, why: str, then: str) -> None:
     environ = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
-    done = subprocess.run(
+    with subprocess.Popen(
         command,
         env={**environ, "PIP_USER": "0"},
         stdin=subprocess.DEVNULL,
@@ -185,10 +187,22 @@ def _run(command: list[str], *, what: str, why: str, then: str) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        check=False,
-    )
-    if done.returncode:
-        raise GpuciError(what, why=f"{why}\n{_gutter(done.stdout)}", then=then)
+        start_new_session=True,
+        close_fds=False,  # hands on the lock
+    ) as process:
+        output = _output(process)
+    if process.returncode:
+        raise GpuciError(what, why=f"{why}\n{_gutter(output)}", then=then)
+
+
+def _output(process: subprocess.Popen[str]) -> str:
+    """All that a process and its children print; when we are cancelled, none of them stays to write files."""
+    try:
+        return process.communicate()[0]
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()  # ends when the last of them has closed the pipe
+        raise
 
 
 def _gutter(output: str, lines: int = 12) -> str:
