@@ -116,6 +116,8 @@ def _problems(error: ValidationError, tree: Tree, root: Schema) -> Iterator[tupl
     value: Any = error.instance
     schema = resolved(error.schema if isinstance(error.schema, dict) else {}, root)
     keyword = str(error.validator)
+    if keyword == "enum" and not isinstance(value, str):
+        return  # its type is wrong too, and that is the message
     if keyword == "additionalProperties":
         for key in _extras(value, schema):
             name = (*path, key)

@@ -311,6 +311,19 @@ BROKEN = [
         id="unknown-runtime",
     ),
     pytest.param(
+        "node: {engine: [gpuci], isolate: {}}\n",
+        [
+            "gpuci.yml:1:16: node.engine must be text, not a list",
+            "gpuci.yml:1:34: node.isolate must be text, not a mapping",
+        ],
+        id="list-and-mapping-for-choices",
+    ),
+    pytest.param(
+        "node: {engine: 8}\n",
+        ['gpuci.yml:1:16: node.engine: "8" is not known; valid: gpuci, xdist'],
+        id="number-for-a-choice",
+    ),
+    pytest.param(
         "modes:\n  parallel: [a]\n",
         [
             'gpuci.yml:2:3: unknown key "parallel" in "modes"; valid here: normal, concurrent, isolated, serial, sequential, cpu, skip, SKIP'

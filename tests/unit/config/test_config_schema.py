@@ -12,14 +12,16 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gpuci
+from gpuci.config.document import from_document, to_document
 from gpuci.config.load import load_config
 from gpuci.config.model import DEFAULT_MARKERS, Config, MarkerRule, Node, Profile, Shards
 from gpuci.config.parse import parse
 from gpuci.config.validate import resolved, validate
+from gpuci.errors import ConfigError
 from gpuci.schemas import load_schema
 from gpuci_node.contract import MODE_ALIASES, MODES
 
@@ -121,7 +123,10 @@ def test_every_default_is_valid(name: str, schema: dict[str, Any]) -> None:
 
 
 VALUES = st.recursive(
-    st.booleans() | st.integers(-2, 100) | st.sampled_from(["a", "-a", "a b", "64g", "serial", "/a", "a\\b"]),
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 100)
+    | st.sampled_from(["a", "-a", "a b", "64g", "serial", "/a", "a\\b"]),
     lambda below: (
         st.lists(below, max_size=2) | st.dictionaries(st.sampled_from(["gpus", "slurm", "x"]), below)
     ),
@@ -147,6 +152,17 @@ def test_the_plain_schema_takes_what_this_project_takes(value: dict[str, Any]) -
     _, problems = validate(parse(quoted_dump(value), "f.yml")[0], SCHEMA)
     plain = jsonschema.Draft202012Validator(SCHEMA).is_valid(value)
     assert not (plain and problems)
+
+
+@given(DOCUMENTS)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_mapping_gives_a_configuration_or_a_config_error(tmp_path: Path, value: dict[str, Any]) -> None:
+    (tmp_path / "gpuci.yml").write_bytes(quoted_dump(value))
+    try:
+        config = load_config(tmp_path, [tmp_path / "gpuci.yml"])
+    except ConfigError:
+        return
+    assert from_document(json.loads(json.dumps(to_document(config)))) == config
 
 
 def documented(name: str, below: dict[str, Any]) -> str:
