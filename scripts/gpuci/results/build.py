@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gpuci.model import Plan, Report, ShardReport, ShardRun
+from gpuci.results.facts import gather
 from gpuci.results.journal import Record, is_number
-from gpuci.results.ownership import CPU_POOL
-from gpuci.results.reconcile import reconcile
+from gpuci.results.ownership import CPU_POOL, Ownership
+from gpuci.results.reconcile import conclude
 from gpuci.results.verdict import ShardVerdict, run_verdict, shard_verdicts
 from gpuci.results.warnings import find_warnings
 from gpuci_node.contract import count_outcomes
@@ -28,7 +29,9 @@ def build_report(
     `runs` are all tries of all shards; `seconds` is the wall time of the run without the set-up, and
     `elsewhere` says that another job runs the cpu units.
     """
-    results = reconcile(plan, runs, elsewhere=elsewhere)
+    own = Ownership(plan)
+    facts = gather(own, runs)
+    results = conclude(plan, own, facts, elsewhere=elsewhere)
     verdict, reason = run_verdict(plan, results, runs)
     tests = Counter(result.shard for result in results)
     return Report(
@@ -40,7 +43,7 @@ def build_report(
             _shard_row(plan, shard, _tries(runs, shard.index), tests[shard.index])
             for shard in shard_verdicts(plan, results, runs)
         ),
-        warnings=(*warnings, *find_warnings(plan, results, runs)),
+        warnings=(*warnings, *find_warnings(results, runs, facts.foreign)),
         seconds=seconds,
         setup_seconds=setup_seconds,
         sha=plan.sha,

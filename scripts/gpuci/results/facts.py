@@ -30,7 +30,8 @@ class Facts:
 
     `collected`, `started` and `ended` are by node id; `deselected` holds node ids; `listed` are the
     units that said what they collected; `settled` the units with one record for their file as a whole;
-    `foreign` counts the records in which a shard spoke of a test that is not its own.
+    `attempts` is the last try of each shard; `foreign` counts, by shard, the records about tests that
+    are not its own.
     """
 
     collected: dict[str, Entry] = field(default_factory=dict)
@@ -39,6 +40,7 @@ class Facts:
     deselected: dict[str, Entry] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
     settled: set[str] = field(default_factory=set)
+    attempts: dict[int, int] = field(default_factory=dict)
     foreign: dict[int, int] = field(default_factory=dict)
 
 
@@ -47,6 +49,7 @@ def gather(ownership: Ownership, runs: Sequence[ShardRun]) -> Facts:
     facts = Facts()
     add = {"collected": _add_collected, "start": _add_start, "end": _add_end}
     for run in sorted(runs, key=lambda run: (run.index, run.attempt)):
+        facts.attempts[run.index] = run.attempt
         for record in run.records:
             handler = add.get(record["kind"])
             if handler is not None:

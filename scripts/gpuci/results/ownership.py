@@ -20,11 +20,18 @@ class Ownership:
         self.shards.update((unit, CPU_POOL) for unit in plan.cpu_units)
         self.selects: dict[str, Select] = {unit.id: _indexed(unit.select) for unit in plan.units}
         self._of_file: dict[str, list[str]] = {}
+        self._owners: dict[str, str | None] = {}
         for unit in plan.units:
             self._of_file.setdefault(unit.file, []).append(unit.id)
 
     def unit_of(self, nodeid: str) -> str | None:
         """The id of the unit that is to run `nodeid`, None for a test that no unit of the plan runs."""
+        owner = self._owners.get(nodeid, "")
+        if owner == "":
+            owner = self._owners[nodeid] = self._find(nodeid)
+        return owner
+
+    def _find(self, nodeid: str) -> str | None:
         file = nodeid.partition("::")[0]
         for unit in self._of_file.get(file, ()):
             if selects(self.selects[unit], nodeid):

@@ -6,7 +6,7 @@ target or a whole unit without a record is `not_finished`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gpuci.model import Plan, ShardRun, TestResult
@@ -29,17 +29,22 @@ def reconcile(plan: Plan, runs: Sequence[ShardRun], *, elsewhere: bool = False) 
     `runs` are all tries of all shards. With `elsewhere` the cpu units are not ours: each of their
     targets is `elsewhere`. Raises nothing for records that passed `journal.read_record`.
     """
-    return _Reconciliation(plan, runs, elsewhere=elsewhere).results()
+    own = Ownership(plan)
+    return conclude(plan, own, gather(own, runs), elsewhere=elsewhere)
+
+
+def conclude(plan: Plan, own: Ownership, facts: Facts, *, elsewhere: bool) -> tuple[TestResult, ...]:
+    """`reconcile` for facts that are gathered already."""
+    return _Reconciliation(plan, own, facts, elsewhere=elsewhere).results()
 
 
 class _Reconciliation:
-    def __init__(self, plan: Plan, runs: Sequence[ShardRun], *, elsewhere: bool) -> None:
+    def __init__(self, plan: Plan, own: Ownership, facts: Facts, *, elsewhere: bool) -> None:
         self.plan = plan
-        self.own = Ownership(plan)
-        self.facts: Facts = gather(self.own, runs)
-        self.attempts = _last_attempts(runs)
-        self.targets = frozenset(plan.targets)
+        self.own = own
+        self.facts = facts
         self.skipped = {entry.nodeid: entry.because for entry in plan.skipped}
+        self.known = frozenset(plan.targets).union(self.skipped)
         self.elsewhere = frozenset(plan.cpu_units) if elsewhere else frozenset[str]()
         self.found: dict[str, TestResult] = {}
         self.red_units: set[str] = set()
@@ -71,7 +76,7 @@ class _Reconciliation:
         """The result and unit of a test that a node spoke of; no result if it is not ours to run."""
         ends = self.facts.ended.get(nodeid)
         if ends:
-            entry = min(ends, key=_end_rank)
+            entry = min(ends, key=_end_rank) if len(ends) > 1 else ends[0]
             return self._of_end(nodeid, entry), entry.unit
         start = self.facts.started.get(nodeid)
         if start is not None:
@@ -157,11 +162,10 @@ class _Reconciliation:
 
     def _place(self, unit: str) -> tuple[int, int]:
         shard = self.own.shards.get(unit, CPU_POOL)
-        return shard, self.attempts.get(shard, 1)
+        return shard, self.facts.attempts.get(shard, 1)
 
     def _is_planned(self, nodeid: str) -> bool:
-        function = function_id(nodeid)
-        return any(name in self.targets or name in self.skipped for name in (function, nodeid))
+        return function_id(nodeid) in self.known or nodeid in self.known
 
     def _is_unplanned(self, nodeid: str) -> bool:
         return "::" in nodeid and not self._is_planned(nodeid)
@@ -188,13 +192,6 @@ def _covered(target: str, seen: set[str]) -> bool:
         return True
     parts = target.split("::")
     return any("::".join(parts[:depth]) in seen for depth in range(2, len(parts)))
-
-
-def _last_attempts(runs: Iterable[ShardRun]) -> dict[int, int]:
-    last: dict[int, int] = {}
-    for run in runs:
-        last[run.index] = max(run.attempt, last.get(run.index, 0))
-    return last
 
 
 def _concluded(nodeid: str, outcome: str, message: str, shard: int | None, attempt: int) -> TestResult:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from gpuci.model import Plan, ShardRun, TestResult
-from gpuci.results.facts import gather
+from gpuci.model import ShardRun, TestResult
 from gpuci.results.journal import Record
-from gpuci.results.ownership import Ownership
 from gpuci.results.verdict import shard_name
 
 EXAMPLES = 5
 
 
-def find_warnings(plan: Plan, results: Sequence[TestResult], runs: Sequence[ShardRun]) -> tuple[str, ...]:
-    """The warnings of a run, without escaping: test ids and notes in them are untrusted text."""
+def find_warnings(
+    results: Sequence[TestResult], runs: Sequence[ShardRun], foreign: Mapping[int, int]
+) -> tuple[str, ...]:
+    """The warnings of a run, without escaping: test ids and notes in them are untrusted text.
+
+    `foreign` counts, by shard, the records about tests of other shards.
+    """
     missing = [result.nodeid for result in results if result.outcome == "not_collected"]
     unplanned = [result.nodeid for result in results if result.unplanned]
     notes = [(run, record) for run in runs for record in run.records if record["kind"] == "note"]
@@ -24,7 +27,7 @@ def find_warnings(plan: Plan, results: Sequence[TestResult], runs: Sequence[Shar
         _counted(unplanned, "not known at planning time, seen on the node only"),
         _counted([_need(record) for record in differ], "another GPU need than planned"),
         *_note_lines(notes),
-        *_foreign_lines(plan, runs),
+        *_foreign_lines(foreign),
     ]
     return tuple(line for line in lines if line)
 
@@ -55,8 +58,7 @@ def _note_lines(notes: Iterable[tuple[ShardRun, Record]]) -> list[str]:
     return [f"{', '.join(names)}: {text}" for text, names in shards.items()]
 
 
-def _foreign_lines(plan: Plan, runs: Sequence[ShardRun]) -> list[str]:
-    foreign = gather(Ownership(plan), runs).foreign
+def _foreign_lines(foreign: Mapping[int, int]) -> list[str]:
     return [
         f"{shard_name(index)} reported tests that are not its own; {count} records ignored"
         for index, count in foreign.items()
