@@ -3,7 +3,7 @@
 Runs on the compute node and in the planner's simulation: standard library only, Python >= 3.8, pure
 values, no I/O. Whoever holds a table asks it for a slot per unit, in the order of `order_key`, and goes
 on to the next unit when the answer is None (list scheduling with backfilling): no slot stays idle while
-a waiting unit fits. Since wide units ask first, narrow ones can't keep them waiting for ever.
+a waiting unit fits. Wide units ask first, so narrow ones can't keep them waiting for ever.
 """
 
 from dataclasses import dataclass
@@ -102,11 +102,10 @@ class SlotTable:
 
 
 def order_key(gpus: int, alone: bool, expected_seconds: float, sequence: int) -> Tuple[bool, int, float, int]:
-    """The sort key in which units ask for slots: alone, then the widest, then the longest, then `sequence`.
+    """The sort key in which units ask for slots: alone, then widest, then longest, then `sequence`.
 
-    Units that run alone add the same time first or last (see tests/node/test_slots.py); first, no worker
-    of another unit is kept open on a GPU that they are to have for themselves. The rest is longest
-    processing time first (Graham 1969) within a width.
+    Units that run alone add the same time first or last (simulated in the tests); first, no other worker
+    has been on their GPUs yet. The rest is longest processing time first (Graham 1969) within a width.
     """
     return (not alone, -gpus, -expected_seconds, sequence)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
+from gpuci.config import document as config_document
 from gpuci.durations.read import is_seconds
 from gpuci.errors import ConfigError
 from gpuci.model import Plan, Root, Shard, SkippedTest, Unit
@@ -26,8 +27,8 @@ def to_document(plan: Plan) -> dict[str, Any]:
 def from_document(document: object) -> Plan:
     """Check a parsed plan.json and build the Plan; raises ConfigError naming the first bad place.
 
-    Beyond the shape: unit ids are unique, and each unit is in one shard of its profile, or in `cpu_units`
-    if its mode is cpu.
+    Beyond the shape: the configuration is one, unit ids are unique, and each unit is in one shard of its
+    profile, or in `cpu_units` if its mode is cpu.
     """
     try:
         mapping = _mapping(document)
@@ -41,6 +42,7 @@ def from_document(document: object) -> Plan:
             why="the file was cut short, changed by hand, or made by another version",
             then="make it again with `gpuci plan --json`",
         ) from None
+    config_document.from_document(plan.config)
     return plan
 
 

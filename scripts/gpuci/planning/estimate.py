@@ -35,12 +35,18 @@ class Estimates:
     _means: dict[str, float] = field(default_factory=dict)
 
     def function(self, nodeid: str) -> float:
-        """Expected seconds of a function id."""
+        """Expected seconds of a function id, or of a path: the target of a file that only pytest can read."""
         known = self.functions.get(nodeid)
-        return self._mean(_parent(nodeid)) if known is None else known
+        if known is not None:
+            return known
+        return self._mean(_parent(nodeid)) if "::" in nodeid else self.file(nodeid)
+
+    def knows(self, nodeid: str) -> bool:
+        """Whether a function or file was measured."""
+        return nodeid in self.functions or ("::" not in nodeid and nodeid in self.scopes)
 
     def file(self, path: str) -> float:
-        """Expected seconds of a whole file of which no function is known: the mean file near it."""
+        """Expected seconds of a whole file: what was measured of it, else the mean file near it."""
         for name in _up(path):
             scope = self.scopes.get(name)
             if scope:
@@ -68,6 +74,8 @@ def learn(durations: Mapping[str, float], default_seconds: float) -> Estimates:
 def _scopes(functions: Mapping[str, float]) -> dict[str, Scope]:
     direct: dict[str, Scope] = defaultdict(Scope)
     for nodeid, seconds in functions.items():
+        if "::" not in nodeid:
+            continue  # a whole file says nothing of one function
         scope = direct[_parent(nodeid)]
         scope.seconds += seconds
         scope.functions += 1

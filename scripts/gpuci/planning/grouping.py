@@ -68,9 +68,8 @@ def group(
     else:
         return FileUnits((), skipped=skipped or (SkippedTest(file.path, "mode skip"),))
     units = _units(file, *made, [test.nodeid for test in skipped], config.node.timeout)
-    unknown = sum(target.nodeid not in estimates.functions for target in live)
-    if not live and units and file.path not in estimates.scopes:
-        unknown = 1
+    planned = [target.nodeid for target in live] or [file.path] * len(units)
+    unknown = sum(not estimates.knows(nodeid) for nodeid in planned)
     return FileUnits(
         units, tuple(t.nodeid for t in live), skipped, unknown, _notes(file, made[0], live, config)
     )
@@ -81,9 +80,10 @@ def _split(
 ) -> tuple[list[_Piece], int]:
     """The pieces of a file that is read with certainty, and which of them owns unknown tests."""
     groups: dict[Need, list[str]] = {}
-    for target in live:
-        key = need(target.run_mode, target.gpus, target.runs_on, config)
-        groups.setdefault(key, []).append(target.nodeid)
+    asked = [(target.run_mode, target.gpus, target.runs_on) for target in live]
+    needs = {ask: need(*ask, config) for ask in set(asked)}
+    for ask, target in zip(asked, live, strict=True):
+        groups.setdefault(needs[ask], []).append(target.nodeid)
     if not groups:
         return [], 0
     default = path_mode(file.path, config)
@@ -134,13 +134,12 @@ def _whole(
 def _file_seconds(file: TestFile, tests: Iterable[str], estimates: Estimates) -> float:
     """Expected seconds of an opaque file: its targets, and what was measured beside them."""
     scope = estimates.scopes.get(file.path)
-    if scope is None and not tests:
-        return estimates.file(file.path)
-    seconds = sum(map(estimates.function, tests))
-    if scope is None:
-        return seconds
+    functions = [nodeid for nodeid in tests if "::" in nodeid]
+    if scope is None and not functions:
+        return estimates.function(file.path)
+    seconds = sum(map(estimates.function, functions))
     read = sum(estimates.functions.get(target.nodeid, 0.0) for target in file.targets)
-    return seconds + max(scope.seconds - read, 0.0)
+    return seconds + max(scope.seconds - read, 0.0) if scope else seconds
 
 
 def _units(

@@ -14,7 +14,6 @@ from heapq import heappop, heappush
 from gpuci.model import Unit
 from gpuci_node.slots import Slot, SlotTable, order_key
 
-
 ROUNDING = 1e-9  # sums of the same floats in another order
 
 
@@ -35,6 +34,10 @@ class NodeShape:
         if unit.mode == "serial":
             return self.slots
         return 1 if unit.gpus <= 1 else unit.gpus * self.workers_per_gpu
+
+    def load(self, unit: Unit) -> float:
+        """The slot-seconds that a unit takes."""
+        return unit.expected_seconds * self.slots_of(unit)
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def lower_bound(units: Sequence[Unit], shards: int, node: NodeShape) -> Bound:
     share a place).
     """
     longest = max(units, key=lambda unit: unit.expected_seconds)
-    work = sum(unit.expected_seconds * node.slots_of(unit) for unit in units) / (shards * node.slots)
+    work = sum(map(node.load, units)) / (shards * node.slots)
     best = Bound(longest.expected_seconds, f"the longest piece, {_title(longest)}, sets")
     for bound in (Bound(work, "the work as a whole sets"), *_width_bounds(units, shards, node)):
         if bound.seconds > best.seconds * (1 + ROUNDING):

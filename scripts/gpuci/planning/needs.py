@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from gpuci.config.model import Config
 from gpuci.errors import ConfigError
 from gpuci.model import TestTarget
 
 
-@dataclass(frozen=True, order=True)
-class Need:
+class Need(NamedTuple):
     """Tests of one file that share a need can share a unit."""
 
     mode: str

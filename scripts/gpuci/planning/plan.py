@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
+from gpuci.config.document import to_document
 from gpuci.config.model import Config
 from gpuci.model import Manifest, Plan, Shard, Unit
 from gpuci.planning.estimate import learn
-from gpuci.planning.makespan import Bound, NodeShape, lower_bound, makespan
+from gpuci.planning.makespan import Bound, NodeShape, lower_bound
 from gpuci.planning.shards import MAX_SHARDS, allot, assign, count_shards
 from gpuci.planning.units import Units, make_units
 
@@ -26,8 +27,7 @@ class _Pool:
     @property
     def seconds(self) -> float:
         """The work in seconds of one node with all slots busy."""
-        work = sum(unit.expected_seconds * self.node.slots_of(unit) for unit in self.units)
-        return work / self.node.slots
+        return sum(map(self.node.load, self.units)) / self.node.slots
 
 
 def make_plan(
@@ -62,7 +62,7 @@ def make_plan(
     )
     longest = max((shard.expected_seconds for shard in cut), default=0.0)
     return Plan(
-        config=asdict(config),
+        config=to_document(config),
         sha=sha,
         event=event,
         roots=manifest.roots,
@@ -96,9 +96,9 @@ def _tests(units: Sequence[Unit]) -> int:
 def _shards(pools: Sequence[_Pool], shares: Mapping[str, int]) -> tuple[Shard, ...]:
     shards: list[Shard] = []
     for pool in pools:
-        for units in assign(pool.units, shares[pool.profile], pool.node):
-            ids = tuple(unit.id for unit in units)
-            shards.append(Shard(len(shards) + 1, pool.profile, ids, makespan(units, pool.node)))
+        for shard in assign(pool.units, shares[pool.profile], pool.node):
+            ids = tuple(unit.id for unit in shard.units)
+            shards.append(Shard(len(shards) + 1, pool.profile, ids, shard.seconds))
     return tuple(shards)
 
 

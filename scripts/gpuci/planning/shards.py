@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from gpuci.config.model import Shards
 from gpuci.errors import ConfigError
 from gpuci.model import Unit
-from gpuci.planning.makespan import NodeShape, in_order
+from gpuci.planning.makespan import ROUNDING, NodeShape, in_order, lower_bound, makespan
 
 MAX_SHARDS = 12
+CLOSE_ENOUGH = 1.01  # of the lower bound
+WORK = 50_000  # simulated units: about 0.3 s on a laptop's core
 
 
 def count_shards(tests: int, limits: Shards, asked: int | None) -> int:
@@ -47,50 +50,77 @@ def allot(count: int, loads: Mapping[str, float], units: Mapping[str, int], most
     return shares
 
 
-def assign(units: Sequence[Unit], count: int, node: NodeShape) -> list[list[Unit]]:
+def assign(units: Sequence[Unit], count: int, node: NodeShape) -> list[ShardUnits]:
     """Spread the units of one profile over `count` nodes; each gets one at least if there are enough.
 
-    Longest processing time first (Graham 1969) over the slots of all nodes: in the order in which nodes
-    start units, each goes to the node where it can start first; ties go to the least loaded node, then to
-    the one with fewest units, then to the first.
+    Longest processing time first (Graham 1969) by slot-seconds: each unit goes to the node with the least
+    so far; ties go to the node with fewest units, then to the first. Loads that are equal can still take
+    unequal times (wide and long units), so `improve` moves single units while that helps.
     """
     shards: list[list[Unit]] = [[] for _ in range(count)]
-    nodes = [_Lanes(node) for _ in range(count)]
     loads = [0.0] * count
-    for unit in in_order(units):
-        width = node.gpus if unit.mode == "serial" else max(unit.gpus, 1)
-        ranks = [(nodes[i].start(width), loads[i], len(shards[i]), i) for i in range(count)]
-        chosen = min(ranks)[-1]
-        nodes[chosen].place(width, unit.expected_seconds)
-        loads[chosen] += unit.expected_seconds * node.slots_of(unit)
+    for unit in sorted(units, key=lambda unit: -node.load(unit)):
+        chosen = min(range(count), key=lambda i: (loads[i], len(shards[i])))
+        loads[chosen] += node.load(unit)
         shards[chosen].append(unit)
-    return shards
+    return improve(
+        [ShardUnits.of(shard, node) for shard in shards], node, lower_bound(units, count, node).seconds
+    )
 
 
-class _Lanes:
-    """When each slot of a node becomes free, as far as units were placed there."""
+@dataclass(frozen=True)
+class ShardUnits:
+    """Units of one shard in the order in which its node starts them, and its makespan in seconds."""
 
-    def __init__(self, node: NodeShape) -> None:
-        self._gpus = node.gpus
-        self._free = [0.0] * node.slots
+    units: tuple[Unit, ...]
+    seconds: float
 
-    def start(self, width: int) -> float:
-        """The earliest second at which a unit of `width` GPUs can start."""
-        return min(self._free) if width == 1 else min(self._starts(width))[0]
+    @classmethod
+    def of(cls, units: Iterable[Unit], node: NodeShape) -> ShardUnits:
+        """Simulate the node on these units."""
+        in_turn = in_order(units)
+        return cls(tuple(in_turn), makespan(in_turn, node))
 
-    def place(self, width: int, seconds: float) -> None:
-        """Let a unit run there."""
-        if width == 1:
-            first = min(self._free)
-            self._free[self._free.index(first)] = first + seconds
-            return
-        start, gpu = min(self._starts(width))
-        for lane in range(len(self._free)):
-            if gpu <= lane % self._gpus < gpu + width:
-                self._free[lane] = start + seconds
 
-    def _starts(self, width: int) -> list[tuple[float, int]]:
-        """(second, first GPU) of the blocks that a slot table would give."""
-        step = 1 if self._gpus % width else width
-        busy = [max(self._free[gpu :: self._gpus]) for gpu in range(self._gpus)]
-        return [(max(busy[gpu : gpu + width]), gpu) for gpu in range(0, self._gpus - width + 1, step)]
+def improve(shards: Sequence[ShardUnits], node: NodeShape, bound: float) -> list[ShardUnits]:
+    """Move single units away from the longest shard while both shards then end before it did.
+
+    Stops within 1 % of the bound, when no move helps, or after simulating WORK units, so its time is
+    bounded without a clock and its result is always the same.
+    """
+    best = list(shards)
+    work = WORK
+    while len(best) > 1 and work > 0:
+        longest = max(range(len(best)), key=lambda i: best[i].seconds)
+        if best[longest].seconds <= bound * CLOSE_ENOUGH:
+            break
+        targets = sorted((i for i in range(len(best)) if i != longest), key=lambda i: best[i].seconds)[:2]
+        for unit, target in _moves(best[longest], targets, node):
+            work -= len(best[longest].units) + len(best[target].units)
+            moved = _move(unit, best[longest], best[target], node)
+            if moved is not None:
+                best[longest], best[target] = moved
+                break
+            if work <= 0:
+                return best
+        else:
+            break
+    return best
+
+
+def _moves(source: ShardUnits, targets: Sequence[int], node: NodeShape) -> Iterator[tuple[Unit, int]]:
+    """The moves to try, the biggest unit to the shortest shard first; no shard is emptied."""
+    if len(source.units) > 1:
+        biggest = sorted(source.units, key=lambda unit: -node.load(unit))
+        yield from ((unit, target) for unit in biggest for target in targets)
+
+
+def _move(
+    unit: Unit, source: ShardUnits, target: ShardUnits, node: NodeShape
+) -> tuple[ShardUnits, ShardUnits] | None:
+    """Both shards after the move if they end before `source` did, else None."""
+    gained = ShardUnits.of((*target.units, unit), node)
+    if gained.seconds >= source.seconds * (1 - ROUNDING):
+        return None
+    left = ShardUnits.of((other for other in source.units if other is not unit), node)
+    return (left, gained) if left.seconds < source.seconds * (1 - ROUNDING) else None
