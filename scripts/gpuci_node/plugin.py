@@ -44,8 +44,16 @@ class WorkerPlugin:
         config.option.maxfail = 0
         if hasattr(config.option, "cov_fail_under"):
             config.option.cov_fail_under = 0
-        if config.pluginmanager.hasplugin("rerunfailures"):
-            return  # it would ask the xdist controller for a port
+        # pytest-rerunfailures would ask the controller of xdist's worker for a port: it is told later.
+        if not config.pluginmanager.hasplugin("rerunfailures"):
+            self._become_worker(config)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._become_worker(session.config)
+
+    def _become_worker(self, config: pytest.Config) -> None:
+        """Give conftests and plugins what they ask pytest-xdist's workers for."""
         config.workerinput = {  # type: ignore[attr-defined]
             "workerid": os.environ["PYTEST_XDIST_WORKER"],
             "workercount": int(os.environ["PYTEST_XDIST_WORKER_COUNT"]),

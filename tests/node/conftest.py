@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,35 @@ def plan_of(files: Mapping[str, str], units: Mapping[str, Mapping[str, Any]], ro
     )
 
 
-RunTree = Callable[..., Ran]
+@dataclass
+class Trees:
+    """Writes a tree below `root` and runs its test files."""
+
+    root: Path
+    out: Path
+    python: str
+    config: Config = CONFIG
+
+    def __call__(
+        self,
+        files: Mapping[str, str],
+        *,
+        units: Mapping[str, Mapping[str, Any]] | None = None,
+        config: Config = CONFIG,
+        gpus: int = 8,
+        isolation: str = "mask",
+        config_file: str | None = None,
+    ) -> Ran:
+        for path, text in files.items():
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / path).write_text(text)
+        self.out.mkdir()
+        plan = plan_of(files, units or {}, Root(".", config_file=config_file, gpu_isolation=isolation))
+        devices = Devices((tuple(map(str, range(gpus))),), pretended=True)
+        options = Options(self.root, self.out, "run", self.python, devices, 2, self.out / "scratch")
+        recorder = Recorder()
+        runs = LocalRun(plan, config, options, recorder).run()
+        return Ran(build_report(plan, runs, seconds=1.0, setup_seconds=0.0), runs, recorder.records)
 
 
 @pytest.fixture(params=PYTHONS, ids=lambda path: Path(path).parent.parent.name)
@@ -93,28 +121,6 @@ def test_python(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def run_tree(tmp_path: Path, test_python: str) -> RunTree:
+def run_tree(tmp_path: Path, test_python: str) -> Trees:
     """Write a tree, run its test files, return the report."""
-
-    def run(
-        files: Mapping[str, str],
-        *,
-        units: Mapping[str, Mapping[str, Any]] | None = None,
-        config: Config = CONFIG,
-        gpus: int = 8,
-        isolation: str = "mask",
-        config_file: str | None = None,
-    ) -> Ran:
-        root, out = tmp_path / "tree", tmp_path / "out"
-        for path, text in files.items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(text)
-        out.mkdir()
-        plan = plan_of(files, units or {}, Root(".", config_file=config_file, gpu_isolation=isolation))
-        devices = Devices((tuple(map(str, range(gpus))),), pretended=True)
-        options = Options(root, out, "run", test_python, devices, 2, tmp_path / "scratch")
-        recorder = Recorder()
-        runs = LocalRun(plan, config, options, recorder).run()
-        return Ran(build_report(plan, runs, seconds=1.0, setup_seconds=0.0), runs, recorder.records)
-
-    return run
+    return Trees(tmp_path / "tree", tmp_path / "out", test_python)

@@ -296,10 +296,16 @@ def test_a_fault_is_the_outcome_of_the_test_in_flight_and_the_rest_of_the_file_r
     assert bad["message"] == message
 
 
+def start_of(engine: Engine) -> Start:
+    first, *_rest = engine.fill(0.0)
+    assert isinstance(first, Start)
+    return first
+
+
 def drive(records: list[dict[str, Any]], end: Exit) -> list[dict[str, Any]]:
     """The journal of one unit whose process says this and ends so."""
     engine = Engine(job([unit("a")]))
-    (start,) = engine.fill(0.0)
+    start = start_of(engine)
     effects = [effect for record in records for effect in engine.on_record(start.id, record, 1.0)]
     effects += engine.on_exit(start.id, end, 2.0)
     return [effect.record for effect in effects if isinstance(effect, Write)]
@@ -354,7 +360,7 @@ def test_a_record_that_makes_no_sense_does_no_harm(record: dict[str, Any]) -> No
 
 def test_after_a_stop_nothing_starts_and_nothing_is_recorded() -> None:
     engine = Engine(job([unit("a"), unit("b")]))
-    (first, _second) = engine.fill(0.0)
+    first = start_of(engine)
     engine.stop()
     assert engine.on_record(first.id, COLLECTED, 1.0) == []
     assert engine.on_exit(first.id, Exit(None, "SIGKILL", ""), 1.0) == []

@@ -52,9 +52,9 @@ def start_daemon():
 """
 
 
-def faulty_file(code: str, position: int) -> str:
+def faulty_file(code: str, position: int, limit: int = 2) -> str:
     tests = [f"def test_{i}():\n    pass\n" for i in range(position)]
-    tests.append(f"@pytest.mark.timeout(2)\ndef test_fault():\n    {code}\n")
+    tests.append(f"@pytest.mark.timeout({limit})\ndef test_fault():\n    {code}\n")
     tests += [f"def test_{i}():\n    pass\n" for i in range(position, position + AFTER)]
     return HEADER + "\n".join(tests)
 
@@ -67,7 +67,7 @@ def test_faults(run_tree: Any, seed: int) -> None:
         for twin in "ab":
             position = chance.randrange(6)
             path = f"test_{name}_{twin}.py"
-            files[path] = faulty_file(code, position)
+            files[path] = faulty_file(code, position, limit=2 if name.startswith("hang") else 60)
             expected.update({f"{path}::test_{i}": "passed" for i in range(position + AFTER)})
             expected[f"{path}::test_fault"] = outcome
             messages[f"{path}::test_fault"] = message
