@@ -31,7 +31,7 @@ def render(report: Report, *, width: int = 80, colour: bool = False, verbose: bo
     """The summary as lines of at most `width` columns (at least 40), ended by a line end.
 
     Without `verbose` the output of a test is cut to its last lines and long lists are cut and counted.
-    Lines that start with `| ` hold output of tests. Escape sequences are in it only with `colour`.
+    Lines that start with `   | ` hold output of tests. Escape sequences are in it only with `colour`.
     """
     page = _Page(max(40, width), colour, verbose)
     lines = [
@@ -87,7 +87,8 @@ def _failing(report: Report, page: _Page) -> Iterator[str]:
         yield from _failure(number, result, page)
     rest = results[len(shown) :]
     if rest:
-        yield f"  {plural(len(rest), 'more failing test')}, without their output:"
+        more = f"{plural(len(rest), 'more failing test')}, without their output:"
+        yield from wrap(more, page.width, first="  ", rest="  ")
     for result in rest:
         yield "  " + clip_middle(one_line(result.nodeid), page.width - 2)
 
@@ -113,9 +114,9 @@ def _output(result: TestResult, page: _Page) -> Iterator[str]:
     text = clean(result.output)
     lines, before = last_lines(text, len(text) if page.verbose else OUTPUT_LINES)
     if before:
-        yield f"| ({plural(before, 'line')} above)"
+        yield f"   | ({plural(before, 'line')} above)"
     for line in lines:
-        yield clip(f"| {line}".rstrip(), page.width)
+        yield clip(f"   | {line}".rstrip(), page.width)
 
 
 def _unfinished(report: Report, page: _Page) -> Iterator[str]:
@@ -151,12 +152,14 @@ def _shards(report: Report, page: _Page) -> Iterator[str]:
     if not report.shards:
         return
     yield from page.title("Shards")
-    yield f"  {'shard':<8} {'verdict':<13} {'tests':>6} {'planned':>10} {'took':>10} {'queued':>10}  node"
+    titles = f"  {'shard':<8} {'verdict':<13} {'tests':>6} {'planned':>10} {'took':>10} {'queued':>10}  node"
+    yield clip(titles, page.width)
     for row in report.shards:
         yield from _shard(row, page)
     time = summary.gpu_time(report.shards)
     if time.used or time.idle:
-        yield f"  GPU-seconds: {time.used:.1f} used, {time.idle:.1f} idle ({time.percent_used:.0f} % used)"
+        used = f"GPU-seconds: {time.used:.1f} used, {time.idle:.1f} idle ({time.percent_used:.0f} % used)"
+        yield from wrap(used, page.width, first="  ", rest="  ")
 
 
 def _shard(row: ShardReport, page: _Page) -> Iterator[str]:
@@ -165,10 +168,12 @@ def _shard(row: ShardReport, page: _Page) -> Iterator[str]:
         f"  {name:<8} {row.verdict:<13} {row.tests:>6} {duration(row.planned_seconds):>10}"
         f" {duration(row.wall_seconds):>10} {duration(row.queue_seconds):>10}  "
     )
-    node = one_line(row.node) + (f" ({row.tries} tries)" if row.tries > 1 else "")
-    yield clip((line + node).rstrip(), page.width)
-    if row.reason and row.verdict != "passed":
-        yield from wrap(one_line(row.reason), page.width, first=" " * 11, rest=" " * 11)
+    yield clip((line + one_line(row.node)).rstrip(), page.width)
+    tries = f"{row.tries} tries" if row.tries > 1 else ""
+    reason = one_line(row.reason) if row.verdict != "passed" else ""
+    if tries or reason:
+        more = "; ".join(filter(None, [tries, reason]))
+        yield from wrap(more, page.width, first=" " * 11, rest=" " * 11)
 
 
 def _left_out(report: Report, page: _Page) -> Iterator[str]:

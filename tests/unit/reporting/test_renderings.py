@@ -1,0 +1,182 @@
+"""Terminal and Markdown: what stands where, and that nothing hostile gets through."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuci.model import Report, ShardReport, TestResult
+from gpuci.reporting import markdown, terminal
+from gpuci.reporting.text import width_of
+from gpuci_node.contract import OUTCOMES, VERDICTS, count_outcomes
+
+HOSTILE = st.text(
+    st.one_of(
+        st.sampled_from("\x1b\r\n\t\x9b\u202e\u2028[]#:`|<>@&;m ~-\\/a界\u0301"),
+        st.characters(codec="utf-8"),
+    ),
+    max_size=80,
+) | st.sampled_from(["::error::x", "##[error]x", " ::x::", "````", "</details>", "@all", "a|b", "## ", "##"])
+RESULTS = st.builds(
+    TestResult,
+    nodeid=HOSTILE,
+    outcome=st.sampled_from(OUTCOMES),
+    seconds=st.floats(0, 1e5),
+    shard=st.none() | st.integers(0, 12),
+    slot=HOSTILE,
+    gpus=st.lists(HOSTILE, max_size=2).map(tuple),
+    file=HOSTILE,
+    line=st.none() | st.integers(0, 999),
+    message=HOSTILE,
+    output=HOSTILE,
+)
+REPORTS = st.builds(
+    Report,
+    verdict=st.sampled_from(VERDICTS),
+    reason=HOSTILE,
+    counts=st.just({"passed": 3}),
+    tests=st.lists(RESULTS, max_size=4).map(tuple),
+    shards=st.lists(
+        st.builds(
+            ShardReport,
+            index=st.integers(0, 12),
+            verdict=st.sampled_from(VERDICTS),
+            planned_seconds=st.floats(0, 1e5),
+            wall_seconds=st.floats(0, 1e5),
+            node=HOSTILE,
+            reason=HOSTILE,
+        ),
+        max_size=2,
+    ).map(tuple),
+    warnings=st.lists(HOSTILE, max_size=2).map(tuple),
+    seconds=st.floats(0, 1e5),
+)
+
+
+def assert_harmless(text: str) -> None:
+    assert "##[" not in text
+    assert not set(text) & set("\x1b\r\x9b\u202e\u2028")
+    assert not any(line.strip().startswith("::") for line in text.splitlines())
+    text.encode()
+
+
+@given(REPORTS, st.integers(40, 200), st.booleans())
+def test_terminal_is_harmless_and_fits(report: Report, width: int, verbose: bool) -> None:
+    text = terminal.render(report, width=width, verbose=verbose)
+    assert_harmless(text)
+    assert all(width_of(line) <= width + 1 for line in text.split("\n"))  # the guard may add a column
+
+
+@given(REPORTS)
+def test_markdown_is_harmless(report: Report) -> None:
+    text = markdown.render(report)
+    assert_harmless(text)
+    prose = re.sub(r"(?s)^(`{3,})text\n.*?^\1$", "", text, flags=re.MULTILINE)
+    outside = re.sub(r"<code>[^<>]*</code>", "", prose)
+    assert "@" not in outside
+    assert set(re.findall(r"<[^>]*>", outside)) <= {"<details>", "<summary>", "</summary>", "</details>"}
+
+
+@given(st.lists(RESULTS, max_size=40), HOSTILE, st.integers(markdown.LEAST_BYTES, 40_000))
+@settings(max_examples=50)
+def test_markdown_keeps_its_limit(results: list[TestResult], reason: str, limit: int) -> None:
+    big = tuple(replace(result, output=result.output * 20, message=result.message * 20) for result in results)
+    text = markdown.render(Report("failed", reason * 50, {}, big, ()), limit_bytes=limit)
+    assert len(text.encode()) <= limit
+
+
+def test_what_markdown_cuts_is_counted() -> None:
+    failed = tuple(TestResult(f"a.py::t{n}", "failed", output="x" * 300) for n in range(200))
+    text = markdown.render(Report("failed", "", {"failed": 200}, failed, ()), limit_bytes=20_000)
+    shown = text.count("<details>")
+    assert 0 < shown < 200
+    assert f"{200 - shown} more failing tests not shown" in text
+    assert "Failing tests (200)" in text
+
+
+def test_a_limit_that_is_too_small_is_refused(green_report: Report) -> None:
+    with pytest.raises(ValueError, match="at least"):
+        markdown.render(green_report, limit_bytes=1000)
+
+
+@pytest.mark.parametrize("render", [terminal.render, markdown.render], ids=["terminal", "markdown"])
+def test_the_verdict_comes_first(render: Callable[[Report], str], red_report: Report) -> None:
+    first = render(red_report).split("\n")[0].lower()
+    assert "failed" in first
+
+
+@pytest.mark.parametrize(
+    ("verdict", "first"),
+    [("passed", "PASSED  "), ("queue_timeout", "QUEUE TIMEOUT  "), ("infra", "INFRA  ")],
+)
+def test_the_first_line_of_a_terminal(green_report: Report, verdict: str, first: str) -> None:
+    line = terminal.render(replace(green_report, verdict=verdict)).split("\n")[0]
+    assert line == first + "12 passed, 3 skipped in 44.2 s (set-up 3.10 s)"
+
+
+def test_a_terminal_shows_what_a_person_asks(red_report: Report) -> None:
+    text = terminal.render(red_report)
+    assert "packages/attention/tests/test_flash.py:88\n   failed, shard 2, gw3, GPU 3, 3.42 s\n" in text
+    assert "   AssertionError: gradients differ: 0.031 > 0.010" in text
+    assert "   | |::error::a test can print a workflow command" in text
+    assert "error, shard 2, try 2, gw0, GPUs 0 1 2 3, 1.20 s" in text
+    assert "7 tests of shard 3: collected, but never started" in text
+    assert "and 2 more" in text
+    assert "GPU-seconds: 412.4 used, 276.4 idle (60 % used)" in text
+    assert "    2  needs network" in text
+    assert "the node stopped answering" in text
+
+
+def test_colour_is_colour_only(red_report: Report) -> None:
+    plain = terminal.render(red_report)
+    coloured = terminal.render(red_report, colour=True)
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+
+
+def test_long_output_is_cut_and_counted() -> None:
+    output = "\n".join(f"line {n}" for n in range(30))
+    report = Report("failed", "", {"failed": 1}, (TestResult("a.py::t", "failed", output=output),), ())
+    text = terminal.render(report)
+    assert "| (18 lines above)" in text
+    assert "| line 18\n" in text
+    assert "| line 17\n" not in text
+    assert "| line 0\n" in terminal.render(report, verbose=True)
+
+
+def test_many_failures_stay_readable() -> None:
+    failed = tuple(TestResult(f"a.py::t{n}", "failed", output="x") for n in range(60))
+    text = terminal.render(Report("failed", "", {"failed": 60}, failed, ()))
+    assert text.count("| x") == terminal.DETAILED
+    assert "35 more failing tests, without their output:" in text
+    assert all(f"a.py::t{n}" in text for n in range(60))
+
+
+def test_many_reasons_are_summed_up() -> None:
+    skipped = tuple(TestResult(f"a.py::t{n}", "skipped", message=f"reason {n:02d}") for n in range(25))
+    text = terminal.render(Report("failed", "nothing", {"skipped": 25}, skipped, ()))
+    assert "    5  for 5 other reasons" in text
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("render", [terminal.render, markdown.render], ids=["terminal", "markdown"])
+def test_each_outcome_is_counted(render: Callable[[Report], str], outcome: str) -> None:
+    results = (TestResult("a.py::t", outcome), TestResult("a.py::u", "passed"))
+    counts = count_outcomes(result.outcome for result in results)
+    assert f"{counts[outcome]} {outcome.replace('_', ' ')}" in render(
+        Report("failed", "", counts, results, ())
+    )
+
+
+@pytest.mark.parametrize("render", [terminal.render, markdown.render], ids=["terminal", "markdown"])
+def test_an_empty_report_can_be_rendered(render: Callable[[Report], str]) -> None:
+    assert "no tests" in render(Report("failed", "no test passed or failed", {}, (), ()))
+
+
+def test_a_worst_case_terminal_is_narrow(red_report: Report) -> None:
+    assert all(len(line) <= 40 for line in terminal.render(red_report, width=10).split("\n"))
