@@ -50,9 +50,9 @@ _DATACLASS = re.compile(r"^(dataclasses\.dataclass|attr\.s|attrs?\.(define|froze
 
 def as_mark(value: Value, line: int = 0) -> Mark | None:
     """The mark that a value is, if it is one."""
-    if isinstance(value, Marked):
+    if type(value) is Marked:
         return value.mark
-    if isinstance(value, External) and value.dotted.startswith(_MARK) and not value.called:
+    if type(value) is External and value.dotted.startswith(_MARK) and not value.called:
         return Mark(value.dotted[len(_MARK) :].partition(".")[0], line=line)
     return None
 
@@ -65,7 +65,7 @@ def called(evaluator: Evaluator, scope: Scope, term: Term) -> Value:
     if mark is not None:
         return _called_mark(evaluator, scope, mark, function, term)
     values = [evaluator.evaluate(scope, arg) for _, arg in args]
-    named = {name: evaluator.evaluate(scope, value) for name, _, value in keywords}
+    named = {name: evaluator.evaluate(scope, value) for name, _, value in keywords} if keywords else {}
     if isinstance(function, External):
         return _called_external(evaluator, scope, function, values, named, term)
     if isinstance(function, Function):
@@ -83,7 +83,7 @@ def _called_mark(evaluator: Evaluator, scope: Scope, mark: Mark, function: Value
     if len(args) == 1 and not keywords and not explicit and args[0][1][0] in ("name", "call"):
         target = evaluator.evaluate(scope, args[0][1])
         if isinstance(target, (Function, Class)) and target.binding.name != "<lambda>":
-            return _with_mark(target, replace(mark, line=mark.line or line))
+            return _with_mark(target, _at(mark, line))
     return Marked(_extended(evaluator, scope, mark, term))
 
 
@@ -91,15 +91,15 @@ def _extended(evaluator: Evaluator, scope: Scope, mark: Mark, term: Term) -> Mar
     _, _, args, keywords, line = term
     texts = tuple(_text(evaluator, scope, text, arg) for text, arg in args)
     named = tuple((name, _text(evaluator, scope, text, value)) for name, text, value in keywords)
-    mark = replace(mark, args=mark.args + texts, kwargs=mark.kwargs + named, line=line)
+    mark = mark._replace(args=mark.args + texts, kwargs=mark.kwargs + named, line=line)
     if mark.name == "skipif":
         conditions = [arg for _, arg in args] + [value for name, _, value in keywords if name == "condition"]
         needs = [gpus_of_condition(evaluator, scope, condition) for condition in conditions[:1]]
-        mark = replace(mark, gpus=next((need for need in needs if need is not None), mark.gpus))
+        mark = mark._replace(gpus=next((need for need in needs if need is not None), mark.gpus))
     if mark.name == "parametrize":
         lists = [arg for _, arg in args[1:2]] + [value for name, _, value in keywords if name == "argvalues"]
         if lists and lists[0][0] != "other":
-            mark = replace(mark, parameters=evaluator.evaluate(scope, lists[0]))
+            mark = mark._replace(parameters=evaluator.evaluate(scope, lists[0]))
     return mark
 
 
@@ -142,7 +142,7 @@ def decorated(evaluator: Evaluator, decorator: Value, target: Value, line: int) 
     """`decorator(target)`, where target is a function or class of the tree."""
     mark = as_mark(decorator, line)
     if mark is not None:
-        return _with_mark(target, replace(mark, line=mark.line or line))
+        return _with_mark(target, _at(mark, line))
     if isinstance(decorator, External):
         return _by_external(decorator, target)
     if isinstance(decorator, Wraps):
@@ -155,6 +155,10 @@ def decorated(evaluator: Evaluator, decorator: Value, target: Value, line: int) 
         why = decorator.of if isinstance(decorator, Instance) else "a decorator"
         return replace(target, uncertain=f"{why} can't be followed")
     return target
+
+
+def _at(mark: Mark, line: int) -> Mark:
+    return mark if mark.line else mark._replace(line=line)
 
 
 def _with_mark(target: Value, mark: Mark) -> Value:

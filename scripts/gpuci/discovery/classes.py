@@ -111,18 +111,20 @@ class ClassReader:
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
-        self._known: dict[int, tuple[Class, ClassReading]] = {}
+        self._known: dict[str, dict[int, ClassReading]] = {}
         self._busy: set[int] = set()
 
     def read(self, cls: Class) -> ClassReading:
         """The class with its bases followed."""
-        key = id(cls.binding)
-        known = self._known.get(key)
-        if known is not None and known[0].binding is cls.binding and known[0].marks == cls.marks:
-            return known[1]
-        reading = self._read(cls)
-        self._known[key] = (cls, reading)
-        return reading
+        of_file = self._known.setdefault(cls.body.path, {})
+        known = of_file.get(id(cls.binding))
+        if known is None or known.cls.marks != cls.marks:
+            known = of_file[id(cls.binding)] = self._read(cls)
+        return known
+
+    def forget(self, path: str) -> None:
+        """Let go of the classes of a file."""
+        self._known.pop(path, None)
 
     def _read(self, cls: Class) -> ClassReading:
         key = id(cls.binding)

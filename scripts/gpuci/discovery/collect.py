@@ -7,22 +7,22 @@ Facts: `_pytest/python.py` (PyCollector.collect: definition order, bases first),
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from gpuci.discovery.calls import as_mark
 from gpuci.discovery.classes import ClassReader, ClassReading
 from gpuci.discovery.evaluate import Evaluator, with_marks
 from gpuci.discovery.marks import NO_MARKS, Marks, own_pytestmark, parameter_marks
-from gpuci.discovery.patterns import name_matches
+from gpuci.discovery.patterns import name_pattern
 from gpuci.discovery.pytest_config import PytestRules
 from gpuci.discovery.scopes import Namespace, constant_bool
-from gpuci.discovery.values import Class, Either, External, Function, Mark, Unknown, Value, first
+from gpuci.discovery.values import NONE, Class, Either, External, Function, Mark, Unknown, Value, first
 
 MAX_NESTING = 8
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """A test function: names of the classes around it, its own name, marks (closest first)."""
 
     classes: tuple[str, ...]
@@ -32,8 +32,7 @@ class Item:
     uncertain: str | None = None
 
 
-@dataclass(frozen=True)
-class FileReading:
+class FileReading(NamedTuple):
     """The tests of a file; `opaque` says why there may be others or other marks."""
 
     items: tuple[Item, ...] = ()
@@ -45,17 +44,26 @@ class Collector:
 
     def __init__(self, evaluator: Evaluator, rules: PytestRules) -> None:
         self._evaluator = evaluator
-        self._rules = rules
+        self._imported = rules.collect_imported_tests
+        self._is_function = name_pattern(rules.python_functions).fullmatch
+        self._is_class = name_pattern(rules.python_classes).fullmatch
         self._classes = ClassReader(evaluator)
 
     def collect(self, path: str) -> FileReading:
-        """The tests of a file."""
+        """The tests of a file; nothing of it is kept."""
+        try:
+            return self._collect(path)
+        finally:
+            self._evaluator.forget(path)
+            self._classes.forget(path)
+
+    def _collect(self, path: str) -> FileReading:
         module = self._evaluator.module(path)
         if module is None:
             return FileReading(opaque="can't be read")
         if constant_bool(module.own("__test__")) is False:
             return FileReading()
-        marks = own_pytestmark(module)
+        marks = _with_parameters(own_pytestmark(module))
         extra = _applied_by_call(self._evaluator, module)
         items: list[Item] = []
         reasons: list[str | None] = [marks.uncertain, _dynamic(module)]
@@ -77,19 +85,19 @@ class Collector:
         """In a file without a visible test, names like a test's are reason enough to ask pytest."""
         for name, bindings in module.bindings.items():
             kind = bindings[-1].kind
-            functions = kind == "def" and name_matches(self._rules.python_functions, name)
-            if functions or (kind == "class" and name_matches(self._rules.python_classes, name)):
+            functions = kind == "def" and self._is_function(name)
+            if functions or (kind == "class" and self._is_class(name)):
                 return f"{name} looks like a test"
         return None
 
     def _may_be_test(self, module: Namespace, name: str) -> bool:
         """Whether a name is worth a look: by name, or because it may be a TestCase or a flagged one."""
-        if name_matches(self._rules.python_functions, name) or name_matches(self._rules.python_classes, name):
+        if self._is_function(name) or self._is_class(name):
             return True
         bindings = module.bindings.get(name)
         if not bindings or bindings[-1].kind in ("class", "from"):
             return True
-        return any(item.kind == "attribute" and item.name == name for item in module.others)
+        return bool(module.others) and _test_flag(module, name) is True
 
     def _member(
         self, module: Namespace, value: Value, name: str, line: int, marks: Marks
@@ -103,13 +111,13 @@ class Collector:
         return [], self._hidden(module, value, name)
 
     def _is_imported_away(self, module: Namespace, value: Class | Function) -> bool:
-        return not self._rules.collect_imported_tests and value.scope.path != module.path
+        return not self._imported and value.scope.path != module.path
 
     def _function(
         self, space: Namespace, value: Function, name: str, line: int, classes: tuple[str, ...], around: Marks
     ) -> tuple[list[Item], str | None]:
         flag = _test_flag(space, name)
-        if value.kind != "function" or (not name_matches(self._rules.python_functions, name) and flag is not True):
+        if value.kind != "function" or not (self._is_function(name) or flag is True):
             return [], None
         if value.generated:
             return [], value.generated
@@ -121,7 +129,7 @@ class Collector:
             line = value.binding.line or line
         own = _own_marks(value)
         found = own + around
-        return [Item(classes, name, line, found.marks, value.uncertain or found.uncertain)], None
+        return [_item(classes, name, line, found, value)], None
 
     def _class(
         self, cls: Class, classes: tuple[str, ...], line: int, around: Marks, nesting: int
@@ -131,7 +139,7 @@ class Collector:
             return [], None
         marks = class_marks(reading) + around
         if reading.is_test_case:
-            return self._test_case(reading, classes, marks), reading.uncertain
+            return self._test_case(reading, classes, marks), reading.uncertain or _replaced(reading)
         items: list[Item] = []
         reasons = [reading.uncertain]
         for owner, name, value in _members(reading):
@@ -142,7 +150,7 @@ class Collector:
                     at = owner.body.bindings[name][-1].line if owner.body.path == cls.body.path else line
                     found, reason = self._function(owner.body, alternative, name, at, classes, marks)
                 else:
-                    found, reason = [], None
+                    found, reason = [], _replaced(reading) if alternative == NONE else None
                 items += found
                 reasons.append(reason)
         return items, next((reason for reason in reasons if reason), None)
@@ -150,8 +158,7 @@ class Collector:
     def _is_collected(self, reading: ClassReading, name: str) -> bool:
         if reading.test_flag is False or reading.has_no_tests or reading.is_abstract:
             return False
-        named = name_matches(self._rules.python_classes, name)
-        return named or reading.is_test_case or reading.test_flag is True
+        return bool(self._is_class(name)) or reading.is_test_case or reading.test_flag is True
 
     def _test_case(self, reading: ClassReading, classes: tuple[str, ...], around: Marks) -> list[Item]:
         methods = {
@@ -169,12 +176,14 @@ class Collector:
             same_file = owner.body.path == reading.cls.body.path
             line = owner.body.bindings[name][-1].line if same_file else reading.cls.binding.line
             found = _own_marks(value) + around
-            items.append(Item(classes, name, line, found.marks, value.uncertain or found.uncertain))
+            items.append(_item(classes, name, line, found, value))
         return items
 
     def _hidden(self, module: Namespace, value: Value, name: str) -> str | None:
         """Why a name that looks like a test, but stands for something unknown, may be one."""
-        looks = name_matches(self._rules.python_classes, name) or name.startswith("test_")
+        looks = self._is_class(name) or name.startswith("test_")
+        if looks and value == NONE and module.bindings[name][-1].kind in ("def", "class"):
+            return f"the decorator of {name} may put others in its place"
         if not looks or name.endswith("TestCase"):
             return None
         if isinstance(value, Unknown) or (isinstance(value, External) and value.called):
@@ -203,6 +212,21 @@ class Collector:
 _IGNORED = frozenset({"__builtins__", "__file__", "__doc__", "__all__", "__test__", "pytestmark"})
 
 
+def _replaced(reading: ClassReading) -> str | None:
+    """A test method in whose place its decorator leaves nothing, or other tests."""
+    for _, name, value in _members(reading):
+        function = first(value) if value is not None else None
+        if name.startswith("test") and function == NONE:
+            return f"the decorator of {name} may put others in its place"
+        if name.startswith("test") and isinstance(function, Function) and function.generated:
+            return function.generated
+    return None
+
+
+def _item(classes: tuple[str, ...], name: str, line: int, found: Marks, value: Function) -> Item:
+    return Item(classes, name, line, found.marks, value.uncertain or found.uncertain)
+
+
 def class_marks(reading: ClassReading) -> Marks:
     """Marks of a class: bases first, in each the body's `pytestmark`, then its decorators bottom up."""
     found = NO_MARKS
@@ -216,10 +240,14 @@ def _own_marks(value: Function) -> Marks:
 
 
 def _with_parameters(marks: Marks) -> Marks:
+    """The marks without the lists of parametrize, but with the marks in them."""
+    if not any(mark.parameters is not None for mark in marks.marks):
+        return marks
+    plain = Marks(tuple(mark._replace(parameters=None) for mark in marks.marks), marks.uncertain)
     for mark in marks.marks:
         if mark.parameters is not None:
-            marks += parameter_marks(mark)
-    return marks
+            plain += parameter_marks(mark)
+    return plain
 
 
 def _members(reading: ClassReading) -> Iterator[tuple[Class, str, Value | None]]:
@@ -281,7 +309,7 @@ def _applied_by_call(evaluator: Evaluator, module: Namespace) -> dict[str, tuple
         mark = as_mark(evaluator.evaluate(module, function), line)
         name = args[0][1][1]
         if mark is not None and name in module.bindings:
-            found[name] = (*found.get(name, ()), replace(mark, line=mark.line or line))
+            found[name] = (*found.get(name, ()), mark if mark.line else mark._replace(line=line))
     return found
 
 
@@ -295,5 +323,6 @@ def _once(items: list[Item]) -> Iterator[Item]:
             known[key] = item
         else:
             marks = before.marks + tuple(mark for mark in item.marks if mark not in before.marks)
-            known[key] = replace(before, marks=marks, uncertain="it is defined more than once, by a condition")
+            why = "it is defined more than once, by a condition"
+            known[key] = before._replace(marks=marks, uncertain=why)
     yield from known.values()

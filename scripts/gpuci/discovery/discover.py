@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from gpuci.config.model import Config
-from gpuci.discovery.collect import Collector, FileReading
+from gpuci.discovery.collect import FileReading
 from gpuci.discovery.conftests import Conftest, plugin_modules, read_conftest
-from gpuci.discovery.evaluate import Evaluator
 from gpuci.discovery.files import FoundFile, Walk
+from gpuci.discovery.reading import ReadFile, RootContext, read_files
 from gpuci.discovery.roots import RootPlan, expand, expand_testpaths, find_roots, holds, root_args
 from gpuci.discovery.targets import TargetMaker
 from gpuci.errors import ConfigError
@@ -18,7 +18,7 @@ from gpuci.model import Manifest, Root, SourceError, TestTarget
 from gpuci.source.cache import FactsCache
 from gpuci.source.facts import FileFacts
 from gpuci.source.imports import ImportFinder, join
-from gpuci.source.read import SourceTree, read_facts
+from gpuci.source.read import SourceTree, quick
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,11 @@ class _Walked:
     files: tuple[FoundFile, ...]
     device: str | None
 
+    @property
+    def modules(self) -> list[str]:
+        """The Python files."""
+        return [file.path for file in self.files if file.path.endswith(".py")]
+
 
 def discover(
     root: Path, config: Config, *, jobs: int | None = None, cache_dir: Path | None = None
@@ -39,15 +44,28 @@ def discover(
     `jobs`: worker processes for reading (default: one per core). `cache_dir`: where facts of files are
     kept between runs (a directory outside the tree). Raises ConfigError if no entry of `packages` matches.
     """
+    with quick():
+        return _discover(root, config, jobs, cache_dir)
+
+
+def _discover(root: Path, config: Config, jobs: int | None, cache_dir: Path | None) -> Manifest:
     entries = _entries(root, config)
     tree = SourceTree(root)
-    walked = [_walk(root, plan, entries, tree) for plan in find_roots(root, entries, config.node.pytest_args)]
+    plans = find_roots(root, entries, config.node.pytest_args)
     cache = None if cache_dir is None else FactsCache(cache_dir)
-    paths = sorted({file.path for part in walked for file in part.files if file.path.endswith(".py")})
-    known = read_facts(root, paths, jobs=jobs, cache=cache)
+    maker = TargetMaker(config)
+    readers: list[_RootReader] = []
+    targets: list[TestTarget] = []
+    for plan in plans:
+        walked = _walk(root, plan, entries, tree)
+        context = RootContext(str(root), plan.rules, _bases(plan, plans))
+        known = read_files(context, walked.modules, jobs=jobs, cache=cache)
+        readers.append(_RootReader(walked, known, maker))
+        targets += readers[-1].read(tree)
     if cache is not None:
         cache.save()
-    return _manifest(root, config, walked, known)
+    errors = [error for reader in readers for error in reader.errors()]
+    return Manifest(tuple(targets), tuple(reader.root(config) for reader in readers), tuple(errors))
 
 
 def _entries(root: Path, config: Config) -> list[str]:
@@ -62,7 +80,7 @@ def _entries(root: Path, config: Config) -> list[str]:
 
 
 def _walk(root: Path, plan: RootPlan, entries: Sequence[str], tree: SourceTree) -> _Walked:
-    finder = ImportFinder(tree.exists, _bases([plan]))
+    finder = ImportFinder(tree.names, _bases(plan, [plan]))
     conftests: dict[str, Conftest | None] = {}
     devices: list[str] = []
 
@@ -105,46 +123,21 @@ def _depth(entry: str) -> int:
     return 0 if entry == "." else entry.count("/") + 1
 
 
-def _bases(plans: Sequence[RootPlan]) -> list[str]:
-    """Directories in which modules may be found: `pythonpath`, roots, and their `src`."""
+def _bases(own: RootPlan, plans: Sequence[RootPlan]) -> tuple[str, ...]:
+    """Directories in which modules may be found: `pythonpath`, roots, and their `src`; the own root's first."""
     bases: list[str] = []
-    for plan in plans:
+    for plan in [own, *plans]:
         base = "" if plan.path == "." else plan.path
         bases += [join(base, path) for path in plan.rules.pythonpath]
         bases += [base, join(base, "src")]
-    return list(dict.fromkeys(bases))
-
-
-def _manifest(root: Path, config: Config, walked: Sequence[_Walked], known: dict[str, FileFacts]) -> Manifest:
-    tree = SourceTree(root, known)
-    plans = [part.plan for part in walked]
-    roots: list[Root] = []
-    targets: list[TestTarget] = []
-    for part in walked:
-        others = [plan for plan in plans if plan is not part.plan]
-        finder = ImportFinder(tree.exists, _bases([part.plan, *others]))
-        collector = Collector(Evaluator(tree, finder), part.plan.rules)
-        reader = _RootReader(part, collector, known, TargetMaker(config))
-        found = list(reader.read(tree))
-        roots.append(reader.root(config))
-        targets += found
-    return Manifest(tuple(targets), tuple(roots), _errors(roots, known))
-
-
-def _errors(roots: Sequence[Root], known: dict[str, FileFacts]) -> tuple[SourceError, ...]:
-    paths = [path for root in roots for path in root.files if path in known]
-    found = ((path, known[path].error) for path in paths)
-    return tuple(SourceError(path, *error) for path, error in found if error is not None)
+    return tuple(dict.fromkeys(bases))
 
 
 class _RootReader:
     """Reads the files of one root into targets; remembers which of them are kept, and why."""
 
-    def __init__(
-        self, part: _Walked, collector: Collector, known: dict[str, FileFacts], maker: TargetMaker
-    ) -> None:
+    def __init__(self, part: _Walked, known: dict[str, ReadFile], maker: TargetMaker) -> None:
         self._part = part
-        self._collector = collector
         self._known = known
         self._maker = maker
         self._files: list[str] = []
@@ -167,16 +160,19 @@ class _RootReader:
                 yield self._maker.file(file.path, self._part.plan.path, "doctests")
 
     def _reading(self, file: FoundFile) -> FileReading:
-        facts = self._known.get(file.path)
-        if not file.module or facts is None:
-            return FileReading()
-        if facts.error is not None:
-            return FileReading(opaque=f"line {facts.error[0]}: {facts.error[1]}")
-        return self._collector.collect(file.path)
+        known = self._known.get(file.path)
+        return known.reading if file.module and known is not None else FileReading()
 
     def _has_doctest(self, path: str, tree: SourceTree) -> bool:
-        facts = self._known.get(path)
-        return tree.has_prompt(path) if facts is None else facts.doctest
+        known = self._known.get(path)
+        return tree.has_prompt(path) if known is None else known.doctest
+
+    def errors(self) -> Iterator[SourceError]:
+        """The files that are no Python, as far as they are kept."""
+        for path in self._files:
+            known = self._known.get(path)
+            if known is not None and known.error is not None:
+                yield SourceError(path, *known.error)
 
     def root(self, config: Config) -> Root:
         """The root as the manifest holds it."""
@@ -200,6 +196,3 @@ def gpu_isolation(setting: str, device: str | None) -> tuple[str, str]:
     if device is not None:
         return "worker-index", f"{device} puts each worker on a device of its own"
     return "mask", "no conftest.py puts workers on devices"
-
-
-

@@ -70,7 +70,9 @@ class Evaluator:
 
     def forget(self, path: str) -> None:
         """Let go of a file that no other one is likely to need."""
-        self._modules.pop(path, None)
+        space = self._modules.pop(path, None)
+        if space is not None:
+            space.clear()
 
     def import_module(self, module: str, level: int, importer: str) -> Namespace | None:
         """The module of the tree that an import statement names, or None."""
@@ -100,12 +102,17 @@ class Evaluator:
 
     def name(self, scope: Scope, dotted: str) -> Value:
         """The value of `a.b.c`."""
+        known = scope.dotted.get(dotted)
+        if known is not None:
+            return known
         head, *rest = dotted.split(".")
         value = scope.get(head)
         if value is None:
             value = External(head)
         for attribute in rest:
             value = self.attribute(value, attribute)
+        if isinstance(scope, Namespace) and not scope.is_busy(head):
+            scope.dotted[dotted] = value
         return value
 
     def attribute(self, value: Value, name: str) -> Value:
@@ -160,14 +167,21 @@ class Evaluator:
         return Unknown(f"{name} is not found in {module or 'the package'}")
 
     def function_binding(self, space: Scope, binding: Binding) -> Value:
-        fact: FunctionFact = binding.value
-        value: Value = Function(binding, space)
-        for decorator in reversed(fact.decorators):
-            value = self.decorate(self.evaluate(space, decorator), value, binding)
+        """The function under its decorators; marks next to the function are put on it at once."""
+        decorators = [self.evaluate(space, term) for term in reversed(binding.value.decorators)]
+        marks: list[Mark] = []
+        for decorator in decorators:
+            mark = calls.as_mark(decorator, binding.line)
+            if mark is None:
+                break
+            marks.append(mark)
+        value: Value = Function(binding, space, tuple(marks))
+        for decorator in decorators[len(marks) :]:
+            value = self.decorate(decorator, value, binding)
         return value
 
     def class_binding(self, space: Namespace, binding: Binding) -> Value:
-        body = Namespace(self, space.path, binding.value.body, space.module)
+        body = space.module.inner(binding.value.body)
         value: Value = Class(binding, space, body)
         for decorator in reversed(binding.value.decorators):
             value = self.decorate(self.evaluate(space, decorator), value, binding)
@@ -326,7 +340,7 @@ _BINDINGS: dict[str, Callable[[Evaluator, Any, Binding], Value]] = {
 
 def with_marks(target: Value, marks: Sequence[Mark]) -> Value:
     """A function or class that carries further marks; each one counts once."""
-    if not isinstance(target, (Function, Class)):
+    if not marks or not isinstance(target, (Function, Class)):
         return target
     new = tuple(mark for mark in marks if mark not in target.marks)
     return replace(target, marks=target.marks + new)

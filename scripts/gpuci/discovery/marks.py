@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gpuci.discovery.calls import as_mark
 from gpuci.discovery.scopes import Namespace
@@ -71,4 +71,4 @@ def parameter_marks(mark: Mark) -> Marks:
     for value in values.values if isinstance(values, Items) else ():
         if isinstance(value, Parameter):
             found += marks_of(value.marks, mark.line)
-    return Marks(tuple(replace(mark, some=True) for mark in found.marks))
+    return Marks(tuple(mark._replace(some=True) for mark in found.marks))

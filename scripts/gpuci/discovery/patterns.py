@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase, translate
-from functools import lru_cache
 
 
 def path_matches(pattern: str, path: str) -> bool:
@@ -22,7 +21,6 @@ def matches_any(patterns: Iterable[str], path: str) -> bool:
     return any(path_matches(pattern, path) for pattern in patterns)
 
 
-@lru_cache(maxsize=64)
 def name_pattern(options: Sequence[str]) -> re.Pattern[str]:
     """`python_classes` or `python_functions`: prefixes, and globs where there is a `*`, `?` or `[`."""
     alternatives = []
@@ -32,7 +30,3 @@ def name_pattern(options: Sequence[str]) -> re.Pattern[str]:
             alternatives.append(translate(option))
     return re.compile("|".join(f"(?:{alternative})" for alternative in alternatives) or r"(?!)")
 
-
-def name_matches(options: tuple[str, ...], name: str) -> bool:
-    """Whether a name is that of a test by these options."""
-    return name_pattern(options).fullmatch(name) is not None

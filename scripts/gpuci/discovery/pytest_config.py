@@ -28,20 +28,10 @@ NORECURSEDIRS = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules"
 
 # Options whose value is the next word; every other long option without "=" leaves that open.
 _WITH_VALUE = frozenset(
-    "-k -m -p -c -o -n -W -r --rootdir --confcutdir --basetemp --junitxml --junit-xml --junit-prefix"
-    " --deselect --ignore --ignore-glob --import-mode --doctest-glob --maxfail --durations --durations-min"
-    " --tb --color --dist --tx --cov --cov-report --cov-config --cov-fail-under --timeout --timeout-method"
-    " --log-level --log-cli-level --log-file --log-file-level --override-ini --config-file --capture"
-    " --show-capture --asyncio-mode --numprocesses --maxprocesses --reruns --reruns-delay --pythonwarnings"
-    " --doctest-report --verbosity --last-failed-no-failures --lfnf".split()
+    ["-k", "-m", "-p", "-c", "-o", "-n", "-W", "-r", "--rootdir", "--confcutdir", "--basetemp", "--junitxml", "--junit-xml", "--junit-prefix", "--deselect", "--ignore", "--ignore-glob", "--import-mode", "--doctest-glob", "--maxfail", "--durations", "--durations-min", "--tb", "--color", "--dist", "--tx", "--cov", "--cov-report", "--cov-config", "--cov-fail-under", "--timeout", "--timeout-method", "--log-level", "--log-cli-level", "--log-file", "--log-file-level", "--override-ini", "--config-file", "--capture", "--show-capture", "--asyncio-mode", "--numprocesses", "--maxprocesses", "--reruns", "--reruns-delay", "--pythonwarnings", "--doctest-report", "--verbosity", "--last-failed-no-failures", "--lfnf"]
 )
 _FLAGS = frozenset(
-    "-v -vv -vvv -q -qq -s -x -l -ra -rA -rs -rf -rfE -rxs -rxXs --verbose --quiet --strict --strict-markers"
-    " --strict-config --exitfirst --showlocals --doctest-modules --doctest-ignore-import-errors"
-    " --doctest-continue-on-failure --pyargs --lf --ff --nf --sw --cache-clear --no-header --no-summary"
-    " --disable-warnings --disable-pytest-warnings --no-cov --cov-append --runxfail --setup-show --full-trace"
-    " --continue-on-collection-errors --collect-in-virtualenv --noconftest --benchmark-disable"
-    " --benchmark-skip".split()
+    ["-v", "-vv", "-vvv", "-q", "-qq", "-s", "-x", "-l", "-ra", "-rA", "-rs", "-rf", "-rfE", "-rxs", "-rxXs", "--verbose", "--quiet", "--strict", "--strict-markers", "--strict-config", "--exitfirst", "--showlocals", "--doctest-modules", "--doctest-ignore-import-errors", "--doctest-continue-on-failure", "--pyargs", "--lf", "--ff", "--nf", "--sw", "--cache-clear", "--no-header", "--no-summary", "--disable-warnings", "--disable-pytest-warnings", "--no-cov", "--cov-append", "--runxfail", "--setup-show", "--full-trace", "--continue-on-collection-errors", "--collect-in-virtualenv", "--noconftest", "--benchmark-disable", "--benchmark-skip"]
 )
 
 

@@ -30,10 +30,25 @@ class Namespace:
         self.bindings: dict[str, list[Binding]] = {}
         self.stars: list[Binding] = []
         self.others: list[Binding] = []
+        self.dotted: dict[str, Value] = {}
         self._values: dict[str, Value | None] = {}
         self._busy: dict[str, int] = {}
+        self._inner: list[Namespace] = []
         for binding in bindings:
             self._add(binding)
+
+    def inner(self, bindings: tuple[Binding, ...]) -> Namespace:
+        """The namespace of a class body in this module."""
+        space = Namespace(self.evaluator, self.path, bindings, self)
+        self._inner.append(space)
+        return space
+
+    def clear(self) -> None:
+        """Let go of all values: they refer to their scopes, and such cycles are slow to collect."""
+        for space in self._inner:
+            space.clear()
+        self.dotted.clear()
+        self._values.clear()
 
     def _add(self, binding: Binding) -> None:
         if binding.kind in _BINDING:
@@ -51,6 +66,10 @@ class Namespace:
     def module(self) -> Namespace:
         """The module's namespace."""
         return self if self.parent is None else self.parent.module
+
+    def is_busy(self, name: str) -> bool:
+        """Whether the name is being evaluated right now, here or further out."""
+        return name in self._busy or (self.parent is not None and self.parent.is_busy(name))
 
     def own(self, name: str) -> Value | None:
         """What `name` stands for here, imports included, star imports and outer scopes not."""
@@ -136,6 +155,7 @@ class Local:
     def __init__(self, values: dict[str, Value], parent: Scope) -> None:
         self.values = values
         self.parent = parent
+        self.dotted: dict[str, Value] = {}
 
     @property
     def module(self) -> Namespace:

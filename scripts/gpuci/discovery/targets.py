@@ -21,7 +21,7 @@ class TargetMaker:
 
     def __init__(self, config: Config) -> None:
         self._rules = config.markers
-        self._modes = tuple((_parts(path), path, mode) for path, mode in config.modes)
+        self._modes = tuple((path_parts(path), path, mode) for path, mode in config.modes)
         self._matching = lru_cache(maxsize=None)(self._match)
 
     def make(self, item: Item, path: str, root: str) -> TestTarget:
@@ -63,7 +63,7 @@ class TargetMaker:
 
     def path_mode(self, nodeid: str) -> tuple[str, str] | None:
         """The longest entry of `modes` that is the node id or lies above it, by parts, with its mode."""
-        parts = _parts(nodeid)
+        parts = path_parts(nodeid)
         best: tuple[int, str, str] | None = None
         for prefix, path, mode in self._modes:
             if parts[: len(prefix)] == prefix and (best is None or len(prefix) >= best[0]):
@@ -113,20 +113,21 @@ class TargetMaker:
 
 
 @lru_cache(maxsize=4096)
-def _path_parts(path: str) -> tuple[str, ...]:
+def _slashed(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part not in ("", "."))
 
 
-def _parts(nodeid: str) -> tuple[str, ...]:
+def path_parts(nodeid: str) -> tuple[str, ...]:
     """`a/b.py::C::d` -> (a, b.py, C, d)."""
     path, _, rest = nodeid.partition("::")
-    return (*_path_parts(path), *rest.split("::")) if rest else _path_parts(path)
+    return (*_slashed(path), *rest.split("::")) if rest else _slashed(path)
 
 
 def _marker(mark: Mark) -> Marker:
     return Marker(mark.name, mark.args, mark.kwargs, mark.line, mark.some)
 
 
+@lru_cache(maxsize=1024)
 def _literal(text: str) -> object:
     try:
         return ast.literal_eval(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 from gpuci.source.facts import Binding, Term
 
@@ -12,12 +12,11 @@ if TYPE_CHECKING:
     from gpuci.discovery.scopes import Namespace, Scope
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """One mark: argument texts, `some` (it holds for some parameters only), `gpus` its condition needs.
 
     `hidden` ones are no marks of pytest's (`unittest.skipIf`): they only carry `gpus`.
-    `devices` holds the value of `parametrize`'s list, for the marks of its parameters.
+    `parameters` is the list of a `parametrize`, for the marks of single parameters; dropped in the end.
     """
 
     name: str
@@ -27,7 +26,7 @@ class Mark:
     some: bool = False
     gpus: int | None = None
     hidden: bool = False
-    parameters: Value | None = field(default=None, compare=False, repr=False)
+    parameters: Value | None = None
 
 
 @dataclass(frozen=True)
@@ -171,6 +170,8 @@ NONE = Constant(None)
 
 def either(values: list[Value]) -> Value:
     """One value for several alternatives: None counts only when there is nothing else."""
+    if len(values) == 1:
+        return values[0]
     telling = [value for value in values if value != NONE and not isinstance(value, Unknown)]
     unique = [value for index, value in enumerate(telling) if value not in telling[:index]]
     if not unique:

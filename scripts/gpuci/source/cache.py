@@ -26,9 +26,12 @@ def pack(facts: FileFacts) -> bytes:
     return marshal.dumps(to_plain(facts))
 
 
-def unpack(blob: bytes) -> FileFacts:
-    """The inverse of `pack`."""
-    return from_plain(marshal.loads(blob))
+def unpack(blob: bytes) -> FileFacts | None:
+    """The inverse of `pack`; None for anything else."""
+    try:
+        return from_plain(marshal.loads(blob))
+    except (ValueError, TypeError, EOFError, IndexError):
+        return None
 
 
 class FactsCache:
@@ -40,17 +43,12 @@ class FactsCache:
         self._known = self._load()
         self._used: dict[bytes, bytes] = {}
 
-    def get(self, key: bytes) -> FileFacts | None:
-        """The facts of a content, or None."""
+    def get(self, key: bytes) -> bytes | None:
+        """The packed facts of a content, or None."""
         blob = self._known.get(key)
-        if blob is None:
-            return None
-        try:
-            facts = unpack(blob)
-        except (ValueError, TypeError, EOFError, IndexError):
-            return None
-        self._used[key] = blob
-        return facts
+        if blob is not None:
+            self._used[key] = blob
+        return blob
 
     def put(self, key: bytes, blob: bytes) -> None:
         """Remember the packed facts of a content."""
@@ -58,7 +56,7 @@ class FactsCache:
 
     def save(self) -> None:
         """Write the entries of this run, at once or not at all; an unwritable directory is no error."""
-        if self._used.keys() == self._known.keys():
+        if self._used == self._known:
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,12 @@
-"""Where an import leads below the root. Pure: existence is a function that the caller passes."""
+"""Where an import leads below the root. Pure: the caller passes a function that lists directories."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-Exists = Callable[[str], bool]
+# The names in a directory below the root, none if there is no such directory.
+Listing = Callable[[str], frozenset[str]]
 
 
 class ImportFinder:
@@ -14,10 +15,11 @@ class ImportFinder:
     `bases` are further directories that modules are looked for in (`pythonpath`, roots, their `src`).
     """
 
-    def __init__(self, exists: Exists, bases: Sequence[str] = ()) -> None:
-        self._exists = exists
+    def __init__(self, names: Listing, bases: Sequence[str] = ()) -> None:
+        self._names = names
         self._bases = tuple(bases)
         self._cached = lru_cache(maxsize=None)(self._find)
+        self._search = lru_cache(maxsize=None)(self._list_search)
 
     def find(self, module: str, level: int, importer: str) -> str | None:
         """The file (`a/b.py` or `a/b/__init__.py`) of a module that `importer` imports, or None."""
@@ -29,30 +31,34 @@ class ImportFinder:
             for _ in range(level - 1):
                 directory = directory.rpartition("/")[0]
             return self._module(directory, tail)
+        top = tail.partition("/")[0]
         for base in self._search(directory):
-            found = self._module(base, tail)
-            if found is not None:
-                return found
+            names = self._names(base)
+            if top in names or f"{top}.py" in names:
+                found = self._module(base, tail)
+                if found is not None:
+                    return found
         return None
 
-    def _search(self, directory: str) -> Iterator[str]:
+    def _list_search(self, directory: str) -> tuple[str, ...]:
         """The importer's directory and those above it, then the other bases.
 
         A directory inside a package is left out: only the one above the package is on `sys.path`.
         """
-        base = directory
-        while True:
-            if not self._exists(join(base, "__init__.py")):
-                yield base
-            if not base:
-                break
-            base = base.rpartition("/")[0]
-        yield from self._bases
+        above = [directory]
+        while above[-1]:
+            above.append(above[-1].rpartition("/")[0])
+        outside = [base for base in above if "__init__.py" not in self._names(base)]
+        return tuple(dict.fromkeys([*outside, *self._bases]))
 
     def _module(self, base: str, tail: str) -> str | None:
-        path = join(base, tail)
-        candidates = (path + ".py", join(path, "__init__.py")) if tail else (join(path, "__init__.py"),)
-        return next((candidate for candidate in candidates if self._exists(candidate)), None)
+        parent, _, last = join(base, tail).rpartition("/")
+        if last and f"{last}.py" in self._names(parent):
+            return join(parent, f"{last}.py")
+        package = join(base, tail)
+        if tail and last not in self._names(parent):
+            return None
+        return join(package, "__init__.py") if "__init__.py" in self._names(package) else None
 
 
 def join(base: str, name: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import codecs
 import io
+import re
 import tokenize
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,8 @@ _NAMESPACES = ("globals", "locals", "vars")
 _LITERALS = ("collect_ignore", "collect_ignore_glob", "pytest_plugins", "__all__")
 _DEVICE_CALLS = ("set_device", "cuda.device")
 _WORKER_NAMES = ("PYTEST_XDIST_WORKER", "worker_id", "workerinput")
+_DEVICE_CALL = re.compile(rb"\b(set_device|cuda\.device)\s*\(")
+_WORKER_NAME = re.compile("|".join(_WORKER_NAMES).encode())
 
 
 def parse_source(data: bytes) -> FileFacts:
@@ -289,7 +292,7 @@ def _is_main_guard(test: ast.expr) -> bool:
 
 def _device_line(data: bytes, tree: ast.Module) -> int:
     """Where the file puts a worker on a device of its own, or 0."""
-    if b"set_device" not in data and b"cuda.device" not in data:
+    if not _DEVICE_CALL.search(data) or not _WORKER_NAME.search(data):
         return 0
     nodes = list(ast.walk(tree))
     if not any(_reads_worker(node) for node in nodes):

@@ -1,0 +1,77 @@
+"""The whole chain on small trees, in process: configuration -> targets -> plan -> local run -> report."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from gpuci.config.model import DEFAULT_MARKERS, Config, Node
+from gpuci.discovery.discover import discover
+from gpuci.execution.local.devices import Devices
+from gpuci.execution.local.run import LocalRun, Options
+from gpuci.model import Report
+from gpuci.planning.plan import make_plan
+from gpuci.results.build import build_report
+
+PYTHONS = [path for path in os.environ.get("GPUCI_TEST_PYTHONS", "").split(os.pathsep) if path] or [
+    sys.executable
+]
+# As the cases were recorded: what pytest itself does, whatever else is installed.
+ENVIRONMENT = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+DEVICES = Devices((tuple(map(str, range(8))),), pretended=True)
+
+RunTree = Callable[..., Report]
+
+
+class _Nobody:
+    """Watches no run."""
+
+    def feed(self, shard: int, record: object) -> None:
+        """Nothing to show."""
+
+    def tick(self, now: float) -> None:
+        """Nothing to redraw."""
+
+
+@pytest.fixture(params=PYTHONS, ids=lambda path: Path(path).parent.parent.name)
+def test_python(request: pytest.FixtureRequest) -> str:
+    """A Python with pytest for the test processes: one per version that `scripts/test` provides."""
+    return str(request.param)
+
+
+@lru_cache(maxsize=None)
+def _pytest_version(python: str) -> str:
+    code = "import importlib.metadata as m; print(m.version('pytest'))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def version_of_pytest(test_python: str) -> str:
+    """The version of pytest that `test_python` has."""
+    return _pytest_version(test_python)
+
+
+@pytest.fixture
+def run_tree(tmp_path: Path, test_python: str) -> RunTree:
+    """Find, plan, run and report the tests of a directory, in one shard."""
+
+    def run(root: Path, *, args: tuple[str, ...] = (), packages: tuple[str, ...] = (".",)) -> Report:
+        config = Config(
+            packages=packages, markers=DEFAULT_MARKERS, node=Node(pytest_args=args, env=ENVIRONMENT)
+        )
+        plan = make_plan(
+            discover(root, config, jobs=1), config, durations={}, shards=1, event="manual", sha=None
+        )
+        out = tmp_path / "out"
+        out.mkdir()
+        options = Options(root, out, "run", test_python, DEVICES, 2, tmp_path / "scratch")
+        runs = LocalRun(plan, config, options, _Nobody()).run()
+        return build_report(plan, runs, seconds=1.0, setup_seconds=0.0)
+
+    return run

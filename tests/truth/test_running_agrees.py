@@ -1,0 +1,91 @@
+"""Running a tree by plan gives every test the outcome that it has in one plain pytest session.
+
+Each case holds a small tree and what pytest did there (`expected*.json`, recorded with Python 3.11).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuci.model import Report
+from gpuci_node.contract import RAN_OUTCOMES, RED_OUTCOMES
+
+CASES = Path(__file__).parent / "cases"
+NAMES = sorted(path.parent.name for path in CASES.glob("*/case.json"))
+# One session can't import two files of one name there. A process per file can, and that is the point.
+PASSES_PER_FILE = "dup_basename_append"
+OUTCOMES = {
+    "passed": "passed",
+    "failed": "failed",
+    "failed@setup": "error",
+    "skipped": "skipped",
+    "skipped@setup": "skipped",
+    "xskipped": "xfailed",
+    "xskipped@setup": "xfailed",
+    "xpassed": "xpassed",
+}
+
+RunCase = Callable[[str], Report]
+
+
+def recorded(case: Path, version: str) -> dict[str, Any]:
+    """What that version did: a file of its own stands only where it differs from 9.2.0."""
+    own = case / f"expected-pytest{version}.json"
+    document: dict[str, Any] = json.loads((own if own.exists() else case / "expected.json").read_text())
+    return document
+
+
+def expected_outcomes(document: dict[str, Any]) -> dict[str, str]:
+    """Node id -> outcome, in our words; collectors that failed or skipped have their own ids."""
+    return {
+        **dict.fromkeys(document["deselected"], "deselected"),
+        **{entry["nodeid"]: "collection_error" for entry in document["errors"]},
+        **{entry["nodeid"]: "skipped" for entry in document["collect_skipped"]},
+        **{nodeid: OUTCOMES[outcome] for nodeid, outcome in document["outcomes"].items()},
+    }
+
+
+def expected_verdict(outcomes: dict[str, str]) -> str:
+    """Red if anything is, and if nothing ran."""
+    found = set(outcomes.values())
+    return "passed" if found & RAN_OUTCOMES and not found & RED_OUTCOMES else "failed"
+
+
+def outcomes_of(report: Report) -> dict[str, str]:
+    """What was reported, without what was planned but is no test for pytest."""
+    return {test.nodeid: test.outcome for test in report.tests if test.outcome != "not_collected"}
+
+
+@pytest.fixture
+def run_case(run_tree: Callable[..., Report], tmp_path: Path) -> RunCase:
+    """Run a copy of a case with its arguments."""
+
+    def run(name: str) -> Report:
+        tree = tmp_path / name
+        shutil.copytree(
+            CASES / name, tree, ignore=shutil.ignore_patterns("case.json", "expected*.json", "__pycache__")
+        )
+        args = json.loads((CASES / name / "case.json").read_text())["args"]
+        return run_tree(tree, args=tuple(args))
+
+    return run
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != PASSES_PER_FILE])
+def test_every_outcome_is_plain_pytests(name: str, run_case: RunCase, version_of_pytest: str) -> None:
+    expected = expected_outcomes(recorded(CASES / name, version_of_pytest))
+    report = run_case(name)
+    assert outcomes_of(report) == expected
+    assert report.verdict == expected_verdict(expected), report.reason
+
+
+def test_equal_file_names_pass_per_file(run_case: RunCase) -> None:
+    report = run_case(PASSES_PER_FILE)
+    assert outcomes_of(report) == {"a/test_m.py::test_a": "passed", "b/test_m.py::test_b": "passed"}
+    assert report.verdict == "passed"
