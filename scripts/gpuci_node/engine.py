@@ -5,94 +5,14 @@ what is left of it: after a crash, or for items that need more GPUs than the uni
 Nothing is tried twice but a test that skipped for lack of GPUs, which runs once more with all of them.
 """
 
-from dataclasses import dataclass, field
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Union
+from typing import Any, Dict, List, Optional, Set
 
-from gpuci_node import contract
+from gpuci_node import contract, spec
+from gpuci_node.effects import Dump, Effects, Exit, Kill, Start, Write
+from gpuci_node.process import LEAVE_SECONDS, Process, Task, cause, limit_text
 from gpuci_node.slots import Slot, SlotTable, order_key
 
 DUMP_SECONDS = 0.5  # for faulthandler to write the stacks of a test process before it is killed
-LEAVE_SECONDS = 15.0  # for a test process to end after its last test
-
-
-class Write(NamedTuple):
-    """Append this record to the journal (the keeper adds the time)."""
-
-    record: Dict[str, Any]
-
-
-class Start(NamedTuple):
-    """Start a test process: `spec` is what `worker.main` reads, `env` what it finds in its environment."""
-
-    id: str
-    spec: Dict[str, Any]
-    env: Dict[str, str]
-
-
-class Dump(NamedTuple):
-    """Ask a test process for the stacks of its threads."""
-
-    id: str
-
-
-class Kill(NamedTuple):
-    """Kill a test process and all its descendants."""
-
-    id: str
-
-
-class Exit(NamedTuple):
-    """How a test process ended: an exit code or a signal's name, and the last of what it printed."""
-
-    code: Optional[int]
-    signal: Optional[str]
-    tail: str
-    left_over: int = 0
-
-
-@dataclass
-class Task:
-    """A process to be started: a unit, or the items of it that are still due (`only`)."""
-
-    unit: Dict[str, Any]
-    gpus: int
-    alone: bool
-    sequence: int
-    only: Optional[List[str]] = None
-    mask_from_start: bool = False
-    # a test that skipped for lack of GPUs may do so again: with all GPUs that is its outcome
-    last_chance: bool = False
-
-
-@dataclass
-class Process:
-    """A living test process and what is known of it. Times are the keeper's monotonic seconds."""
-
-    task: Task
-    slot: Slot
-    due: Optional[List[str]] = None
-    ended: Set[str] = field(default_factory=set)
-    moved: Set[str] = field(default_factory=set)
-    in_flight: Optional[str] = None
-    place: Dict[str, Any] = field(default_factory=dict)  # file and line of the test in flight
-    limit: float = 0.0
-    deadline: float = 0.0
-    timed_out: Optional[str] = None
-    killed: bool = False
-    interrupted: str = ""
-    early_cuda: bool = False
-    broken: str = ""
-    deferred: List[Dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def remaining(self) -> List[str]:
-        """Items that were due here and have neither a record nor another place to go."""
-        gone = self.ended | self.moved
-        return [nodeid for nodeid in self.due or [] if nodeid not in gone]
-
-
-Effect = Union[Write, Start, Dump, Kill]
-Effects = List[Effect]
 
 
 class Engine:
@@ -159,53 +79,9 @@ class Engine:
         process = Process(task, slot, limit=task.unit["timeout_seconds"])
         process.deadline = now + process.limit
         self._processes[process_id] = process
-        return Start(process_id, self._spec(process), self._env(process))
-
-    def _spec(self, process: Process) -> Dict[str, Any]:
-        task, job = process.task, self._job
         root = self._roots[task.unit["root"]]
-        return {
-            "root_dir": job["paths"]["root"],
-            "root": root["path"],
-            "config_file": root["config_file"],
-            "args": root["args"],
-            "pytest_args": job["settings"]["pytest_args"],
-            "pythonpath": job["settings"]["pythonpath"],
-            "markers": job["markers"],
-            "event": job["event"],
-            "file": task.unit["file"],
-            "select": task.unit["select"],
-            "only": task.only,
-            "timeout": task.unit["timeout_seconds"],
-            "limit": 1 if self._one_by_one(task.unit) else None,
-            "gpus": list(process.slot.gpus),
-            "job_gpus": job["node"]["gpus"],
-            "alone": task.alone,
-            "isolation": self._isolation(task.unit),
-            "mask_from_start": task.mask_from_start,
-        }
-
-    def _one_by_one(self, unit: Dict[str, Any]) -> bool:
-        return bool(unit["mode"] == "isolated" and self._job["settings"]["isolate"] == "test")
-
-    def _isolation(self, unit: Dict[str, Any]) -> str:
-        if unit["mode"] == "cpu":
-            return "mask"
-        return str(self._roots[unit["root"]]["gpu_isolation"])
-
-    def _env(self, process: Process) -> Dict[str, str]:
-        job_gpus: List[str] = self._job["node"]["gpus"]
-        own = list(process.slot.gpus)
-        masked = process.task.mask_from_start or process.task.unit["mode"] == "cpu"
-        return {
-            **self._job["settings"]["env"],
-            "CUDA_VISIBLE_DEVICES": ",".join(own if masked else job_gpus),
-            "GPUCI_NODE": self._job["node"]["name"],
-            "GPUCI_GPUS": ",".join(own),
-            "PYTEST_XDIST_WORKER": process.slot.name,
-            "PYTEST_XDIST_WORKER_COUNT": str(self._slots.size),
-            "PYTEST_XDIST_TESTRUNUID": self._job["run"],
-        }
+        env = spec.environment(self._job, process, self._slots.size)
+        return Start(process_id, spec.worker(self._job, root, process), env)
 
     # -- records of test processes ---------------------------------------------------------------
 
@@ -232,14 +108,14 @@ class Engine:
         process.deadline = now + limit
 
     def _between_tests(self, process: Process, now: float) -> None:
-        limit = process.task.unit["timeout_seconds"] if process.remaining else LEAVE_SECONDS
+        limit = process.task.unit["timeout_seconds"] if process.left else LEAVE_SECONDS
         self._progress(process, now, limit)
 
     def _on_collected(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
         unit, task = process.task.unit, process.task
         ids: List[str] = record["ids"]
         chosen = ids if task.only is None else [nodeid for nodeid in task.only if nodeid in set(ids)]
-        process.due = [nodeid for nodeid in chosen if contract.selects(unit["select"], nodeid)]
+        process.collected([nodeid for nodeid in chosen if contract.selects(unit["select"], nodeid)])
         self._between_tests(process, now)
         effects: Effects = []
         if set(ids) != self._collected.get(unit["id"]):
@@ -266,9 +142,9 @@ class Engine:
         nodeid = record["nodeid"]
         self._progress(process, now, float(record["timeout"]))
         process.in_flight = nodeid
-        process.place = {"file": record["file"], "line": record["line"]}
+        process.source = {"file": record["file"], "line": record["line"]}
         start = {"kind": "start", "unit": process.task.unit["id"], "nodeid": nodeid, "timeout": process.limit}
-        return [Write({**start, **_place(process)})]
+        return [Write({**start, **process.seat})]
 
     def _on_end(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
         nodeid = record["nodeid"]
@@ -278,19 +154,28 @@ class Engine:
         return [effect]
 
     def _on_deferred(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
-        process.moved.add(record["nodeid"])
+        process.settle(record["nodeid"])
         process.deferred.append(record)
         text = "mark %s needs %s" % (
             record["because"],
             "the node alone" if record["alone"] else "%d GPUs" % record["gpus"],
         )
-        return [self._note(process, "need_differs", text, **_needs(process, record))]
+        return [
+            self._note(
+                process,
+                "need_differs",
+                text,
+                nodeid=record["nodeid"],
+                planned=process.task.gpus,
+                gpus=record["gpus"],
+            )
+        ]
 
     def _on_gpu_skip(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
         nodeid = record["nodeid"]
         if process.task.last_chance:
             return self._on_end(process, {**record, "outcome": "skipped"}, now)
-        process.moved.add(nodeid)
+        process.settle(nodeid)
         process.deferred.append(
             {"nodeid": nodeid, "gpus": len(self._job["node"]["gpus"]), "alone": False, "last": True}
         )
@@ -344,32 +229,32 @@ class Engine:
         return effects
 
     def _account(self, process: Process, end: Exit) -> Effects:
-        cause = _cause(process, end)
+        why = cause(process, end)
         self._requeue_deferred(process)
         if process.due is None:
-            return [self._end(process, process.task.unit["file"], "collection_error", cause, end.tail)]
+            return [self._end(process, process.task.unit["file"], "collection_error", why, end.tail)]
         if process.early_cuda:
             self._again(process, process.remaining, mask_from_start=True)
             return []
         effects: Effects = []
         if process.in_flight is not None:
-            crash = {"message": cause, "output": end.tail, **process.place}
+            crash = {"message": why, "output": end.tail, **process.source}
             effects.append(self._record_end(process, process.in_flight, "failed", **crash))
-        effects += self._continue(process, cause, end)
+        effects += self._continue(process, why, end)
         return effects
 
-    def _continue(self, process: Process, cause: str, end: Exit) -> Effects:
+    def _continue(self, process: Process, why: str, end: Exit) -> Effects:
         remaining = process.remaining
         if not remaining:
             badly = end.signal is not None or end.code not in (0, 1, 5)
             if badly and process.in_flight is None:
-                return [self._note(process, "process_end", "after its last test: " + cause, level="warning")]
+                return [self._note(process, "process_end", "after its last test: " + why, level="warning")]
             return []
-        if process.ended or process.moved:
+        if process.progressed:
             self._again(process, remaining, mask_from_start=process.task.mask_from_start)
             return []
         # Without progress a further process would end in the same way.
-        return [self._end(process, nodeid, "not_finished", cause, end.tail) for nodeid in remaining]
+        return [self._end(process, nodeid, "not_finished", why, end.tail) for nodeid in remaining]
 
     def _again(self, process: Process, only: List[str], mask_from_start: bool) -> None:
         task = process.task
@@ -409,7 +294,7 @@ class Engine:
             if process.timed_out:
                 effects += self._kill(process_id)
             else:
-                process.timed_out = _limit_text(process)
+                process.timed_out = limit_text(process)
                 process.deadline = now + DUMP_SECONDS
                 effects.append(Dump(process_id))
         return effects
@@ -431,13 +316,13 @@ class Engine:
     def _record_end(self, process: Process, nodeid: str, outcome: str, **fields: Any) -> Write:
         known = [outcome, self.outcomes[nodeid]] if nodeid in self.outcomes else [outcome]
         self.outcomes[nodeid] = contract.worst_outcome(known)
-        process.ended.add(nodeid)
+        process.settle(nodeid)
         record = {
             "kind": "end",
             "unit": process.task.unit["id"],
             "nodeid": nodeid,
             "outcome": outcome,
-            **_place(process),
+            **process.seat,
         }
         return Write({"seconds": {}, "message": "", "output": "", **record, **fields})
 
@@ -452,30 +337,3 @@ class Engine:
                 **more,
             }
         )
-
-
-def _place(process: Process) -> Dict[str, Any]:
-    return {"slot": process.slot.name, "gpus": list(process.slot.gpus)}
-
-
-def _needs(process: Process, record: Dict[str, Any]) -> Dict[str, Any]:
-    return {"nodeid": record["nodeid"], "planned": process.task.gpus, "gpus": record["gpus"]}
-
-
-def _limit_text(process: Process) -> str:
-    if process.in_flight is not None:
-        return "no end within its limit of %g s" % process.limit
-    if process.due is None:
-        return "not collected within %g s" % process.limit
-    return "the process did not end within %g s" % LEAVE_SECONDS
-
-
-def _cause(process: Process, end: Exit) -> str:
-    """Why a process ended, in one line: the most telling fact first."""
-    if process.broken or process.interrupted:
-        return process.broken or process.interrupted
-    if process.timed_out:
-        return process.timed_out + ": killed"
-    if end.signal is not None:
-        return "killed by %s" % end.signal
-    return "the test process left with exit code %s" % end.code

@@ -16,7 +16,7 @@ import time
 from types import FrameType
 from typing import Any, Dict, List, Optional, Tuple
 
-from gpuci_node import contract, engine, journal
+from gpuci_node import contract, effects, engine, journal
 from gpuci_node.starter import Lines
 
 _STOP_SECONDS = 0.6  # from SIGINT to SIGKILL for running tests when a job is ended
@@ -88,21 +88,21 @@ class Keeper:
 
     # -- what the engine wants ---------------------------------------------------------------------
 
-    def _apply(self, effects: "engine.Effects") -> None:
-        for effect in effects:
-            if isinstance(effect, engine.Write):
+    def _apply(self, wanted: effects.Effects) -> None:
+        for effect in wanted:
+            if isinstance(effect, effects.Write):
                 self._write(effect.record)
-            elif isinstance(effect, engine.Start):
+            elif isinstance(effect, effects.Start):
                 self._start(effect)
-            elif isinstance(effect, engine.Dump):
+            elif isinstance(effect, effects.Dump):
                 self._command("dump", effect.id)
-            elif isinstance(effect, engine.Kill):
+            elif isinstance(effect, effects.Kill):
                 self._command("kill", effect.id)
 
     def _write(self, record: Dict[str, Any]) -> None:
         self._journal.append({"t": round(time.time(), 3), **record})
 
-    def _start(self, start: "engine.Start") -> None:
+    def _start(self, start: effects.Start) -> None:
         self._busy[start.id] = time.monotonic()
         spec = {**start.spec, "scratch": self._scratch(start.id)}
         self._command("start", start.id, spec=spec, env=start.env)
@@ -137,7 +137,7 @@ class Keeper:
         if event["event"] == "record":
             self._apply(self._engine.on_record(event["id"], event["record"], now))
             return
-        end = engine.Exit(event["code"], event["signal"], event["tail"], event["left_over"])
+        end = effects.Exit(event["code"], event["signal"], event["tail"], event["left_over"])
         self._gpu_seconds += (now - self._busy.pop(event["id"])) * self._engine.width(event["id"])
         self._apply(self._engine.on_exit(event["id"], end, now))
         shutil.rmtree(self._scratch(event["id"]), ignore_errors=True)

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuci_node.engine import Dump, Engine, Exit, Kill, Start, Write
+from gpuci_node.effects import Dump, Exit, Kill, Start, Write
+from gpuci_node.engine import Engine
 
 LIMIT = 10.0
 
@@ -331,6 +332,15 @@ def test_a_process_that_dies_before_it_collected_makes_its_file_a_collection_err
 def test_without_progress_there_is_no_second_process() -> None:
     *_, end = drive([COLLECTED], Exit(3, None, "INTERNALERROR"))
     assert (end["nodeid"], end["outcome"]) == ("test_a.py::test_1", "not_finished")
+
+
+def test_an_error_of_collection_is_no_progress() -> None:
+    broken = {**COLLECTED, "errors": [{"nodeid": "test_a.py::TestA", "message": "bad class"}]}
+    ends = [record for record in drive([broken], Exit(3, None, "INTERNALERROR")) if record["kind"] == "end"]
+    assert [(end["nodeid"], end["outcome"]) for end in ends] == [
+        ("test_a.py::TestA", "collection_error"),
+        ("test_a.py::test_1", "not_finished"),
+    ]
 
 
 def test_a_bad_end_after_the_last_test_is_a_warning() -> None:

@@ -38,7 +38,7 @@ class Listener(Protocol):
 
 @dataclass(frozen=True)
 class Options:
-    """How to run here. `python` runs the tests, `out` and `scratch` (temporary files) get a folder per shard."""
+    """How to run here: `python` runs the tests; `out` and `scratch` (temporary files) get a folder a shard."""
 
     root: Path
     out: Path
@@ -206,6 +206,8 @@ def _shard_run(running: Running) -> ShardRun:
     verdict, verdict_problem = _read_json(running.out / "verdict.json")
     verdict = verdict or running.verdict
     records, problem = tuple(running.records), verdict_problem
+    if verdict is None:
+        problem = problem or f"the keeper left without a verdict{_last_words(running.out / 'keeper.log')}"
     try:
         data = (running.out / "journal.jsonl").read_bytes()
         problem = problem or journal.problem(data, verdict)
@@ -215,6 +217,11 @@ def _shard_run(running: Running) -> ShardRun:
         problem = f"the journal can't be read: {error.strerror}"
     wall = time.monotonic() - running.started
     return ShardRun(running.index, records, verdict, wall_seconds=wall, problem=problem)
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return f": {lines[-1]}" if lines else ""
 
 
 def _read_json(path: Path) -> tuple[dict[str, Any] | None, str]:

@@ -1,0 +1,45 @@
+"""What the engine asks for, and how it is told that a test process ended. Values only.
+
+Runs on the compute node (Python >= 3.8, standard library only).
+"""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Union
+
+
+class Write(NamedTuple):
+    """Append this record to the journal (the keeper adds the time)."""
+
+    record: Dict[str, Any]
+
+
+class Start(NamedTuple):
+    """Start a test process: `spec` is what `worker.main` reads, `env` what it finds in its environment."""
+
+    id: str
+    spec: Dict[str, Any]
+    env: Dict[str, str]
+
+
+class Dump(NamedTuple):
+    """Ask a test process for the stacks of its threads."""
+
+    id: str
+
+
+class Kill(NamedTuple):
+    """Kill a test process and all its descendants."""
+
+    id: str
+
+
+class Exit(NamedTuple):
+    """How a test process ended: an exit code or a signal's name, and the last of what it printed."""
+
+    code: Optional[int]
+    signal: Optional[str]
+    tail: str
+    left_over: int = 0
+
+
+Effect = Union[Write, Start, Dump, Kill]
+Effects = List[Effect]
