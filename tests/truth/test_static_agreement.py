@@ -6,7 +6,7 @@ tables below. `pytest -s` prints recall and precision.
 
 import json
 import shutil
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,7 +81,7 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@lru_cache(maxsize=None)
+@cache
 def agreement(trees: Path, name: str) -> Agreement:
     """Read one case both ways."""
     case = json.loads((CASES / name / "case.json").read_text("utf-8"))
@@ -158,7 +158,9 @@ def test_the_rates_are_printed(trees: Path) -> None:
     """Recall and precision over all cases; the tables above are the exact ratchet."""
     cases = [agreement(trees, name) for name in NAMES]
     both = sum(len(set(case.pytest) & set(case.read)) for case in cases)
-    there, read = (sum(len(ids) for ids in side) for side in zip(*((c.pytest, c.read) for c in cases), strict=True))
+    there, read = (
+        sum(len(ids) for ids in side) for side in zip(*((c.pytest, c.read) for c in cases), strict=True)
+    )
     pairs = [
         (set(marks), set(case.read[nodeid]))
         for case in cases

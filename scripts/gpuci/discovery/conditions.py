@@ -66,8 +66,10 @@ def _text(evaluator: Evaluator, scope: Scope, text: str, negated: bool) -> int |
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return None if isinstance(node, ast.Constant) else gpus_of_condition(
-        evaluator, scope, Terms(text.strip()).term(node), negated
+    return (
+        None
+        if isinstance(node, ast.Constant)
+        else gpus_of_condition(evaluator, scope, Terms(text.strip()).term(node), negated)
     )
 
 

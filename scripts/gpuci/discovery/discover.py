@@ -1,4 +1,4 @@
-"""Everything together: ROOT and a configuration -> the manifest. I/O: reads the tree, imports nothing of it."""
+"""Everything together: ROOT and a configuration -> the manifest. I/O: reads the tree, imports none of it."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _depth(entry: str) -> int:
 
 
 def _bases(own: RootPlan, plans: Sequence[RootPlan]) -> tuple[str, ...]:
-    """Directories in which modules may be found: `pythonpath`, roots, and their `src`; the own root's first."""
+    """Where modules may be found: `pythonpath`, roots, and their `src`; the own root's first."""
     bases: list[str] = []
     for plan in [own, *plans]:
         base = "" if plan.path == "." else plan.path

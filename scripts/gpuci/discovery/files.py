@@ -89,7 +89,9 @@ class Walk:
         names = {entry.name for entry in entries}
         if names & _ENVIRONMENT and place.above:
             return
-        ignoring = self._with_conftest(place.path, place.ignoring) if "conftest.py" in names else place.ignoring
+        ignoring = (
+            self._with_conftest(place.path, place.ignoring) if "conftest.py" in names else place.ignoring
+        )
         above = place.above | {place.real}
         for entry in entries:
             path = join(place.path, entry.name)
@@ -135,7 +137,9 @@ class Walk:
             doctest = self._rules.doctest_modules and name != "__main__.py"
         else:
             module = False
-            doctest = matches_any(self._rules.doctest_globs, path) or (given and name.endswith((".txt", ".rst")))
+            doctest = matches_any(self._rules.doctest_globs, path) or (
+                given and name.endswith((".txt", ".rst"))
+            )
         by_hook = hook if not module and ignoring.collected_by_hook(name) else None
         if not (module or doctest or by_hook):
             return None

@@ -29,4 +29,3 @@ def name_pattern(options: Sequence[str]) -> re.Pattern[str]:
         if any(character in option for character in "*?["):
             alternatives.append(translate(option))
     return re.compile("|".join(f"(?:{alternative})" for alternative in alternatives) or r"(?!)")
-

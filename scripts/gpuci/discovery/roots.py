@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gpuci.discovery.files import EXCLUDED
-from gpuci.discovery.pytest_config import CONFIG_FILES, PytestRules, make_rules, read_section
+from gpuci.discovery.options import make_rules
+from gpuci.discovery.pytest_config import CONFIG_FILES, PytestRules, read_section
 from gpuci.source.imports import join
 
 MAX_CONFIG_BYTES = 1_000_000
@@ -128,8 +129,10 @@ def root_args(plan: RootPlan, testpaths: Sequence[str]) -> tuple[str, ...]:
     relative = [below(plan.path, entry) for entry in plan.entries]
     if "." not in relative:
         return tuple(relative)
-    beside = [entry for entry in relative if entry != "." and not any(holds(path, entry) for path in testpaths)]
-    return tuple([*testpaths, *beside]) if testpaths and beside else ()
+    beside = [
+        entry for entry in relative if entry != "." and not any(holds(path, entry) for path in testpaths)
+    ]
+    return (*testpaths, *beside) if testpaths and beside else ()
 
 
 def below(root: str, path: str) -> str:
@@ -150,7 +153,9 @@ def expand_testpaths(root: Path, plan: RootPlan) -> tuple[str, ...]:
         if os.path.isabs(pattern):
             continue
         matches = sorted(base.glob(pattern)) if any(c in pattern for c in "*?[") else [base / pattern]
-        found += [Path(os.path.normpath(path)).relative_to(base).as_posix() for path in matches if _fits(base, path)]
+        found += [
+            Path(os.path.normpath(path)).relative_to(base).as_posix() for path in matches if _fits(base, path)
+        ]
     return tuple(dict.fromkeys(found))
 
 

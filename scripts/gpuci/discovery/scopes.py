@@ -7,7 +7,7 @@ the last ones are conditional.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from gpuci.discovery.values import Constant, External, Value, either
 from gpuci.source.facts import Binding
@@ -143,7 +143,8 @@ def exported(module: Namespace, seen: tuple[str, ...] = ()) -> list[str]:
         return list(listed[-1].value[1])
     names = [name for name in module.bindings if not name.startswith("_")]
     for star in module.stars:
-        other = module.evaluator.import_module(*star.value, module.path)
+        name, level = star.value
+        other = module.evaluator.import_module(name, level, module.path)
         if other is not None and other.path not in seen and other is not module:
             names += exported(other, (*seen, module.path))
     return names
@@ -173,7 +174,7 @@ class Local:
         return value if value is not None else self.parent.get(name)
 
 
-Scope = Union[Namespace, Local]
+Scope = Namespace | Local
 
 
 def constant_bool(value: Value | None) -> bool | None:

@@ -1,6 +1,6 @@
 """Marks, modes and conditions -> what a test needs. Pure.
 
-Order of authority for the mode: `skip` by path, a mark on the item (the closest), the longest matching path, normal.
+Order of authority for the mode: `skip` by path, the closest mark, the longest matching path, normal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from gpuci.config.model import Config, MarkerRule
-from gpuci.discovery.collect import Item
+from gpuci.discovery.members import Item
 from gpuci.discovery.values import Mark
 from gpuci.model import Marker, TestTarget
 

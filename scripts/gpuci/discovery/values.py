@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuci.source.facts import Binding, Term
 
@@ -148,22 +148,22 @@ class Unknown:
     why: str = ""
 
 
-Value = Union[
-    External,
-    Constant,
-    Marked,
-    Items,
-    Table,
-    Parameter,
-    ModuleRef,
-    Expression,
-    Function,
-    Class,
-    Instance,
-    Wraps,
-    Either,
-    Unknown,
-]
+Value = (
+    External
+    | Constant
+    | Marked
+    | Items
+    | Table
+    | Parameter
+    | ModuleRef
+    | Expression
+    | Function
+    | Class
+    | Instance
+    | Wraps
+    | Either
+    | Unknown
+)
 
 NONE = Constant(None)
 

@@ -18,11 +18,35 @@ from gpuci.source.read import SourceTree
 
 # Marks that pytest and its common plugins know without registration.
 BUILTIN_MARKS = frozenset(
-    "parametrize skip skipif xfail usefixtures filterwarnings tryfirst trylast"
-    " timeout runs_on asyncio anyio xdist_group flaky".split()
+    [
+        "parametrize",
+        "skip",
+        "skipif",
+        "xfail",
+        "usefixtures",
+        "filterwarnings",
+        "tryfirst",
+        "trylast",
+        "timeout",
+        "runs_on",
+        "asyncio",
+        "anyio",
+        "xdist_group",
+        "flaky",
+    ]
 )
 # Words in the name or description of a registered mark that speak of GPUs or of how a node is shared.
-_TELLING = ("gpu", "cuda", "device", "distributed", "nightly", "serial", "sequential", "isolated", "exclusive")
+_TELLING = (
+    "gpu",
+    "cuda",
+    "device",
+    "distributed",
+    "nightly",
+    "serial",
+    "sequential",
+    "isolated",
+    "exclusive",
+)
 
 
 @dataclass(frozen=True)
@@ -105,7 +129,9 @@ def _marks_without_effect(files: dict[str, FileFacts]) -> Iterator[Problem]:
         for binding in facts.bindings:
             if binding.name == "pytestmark" and binding.kind in ("assign", "augment"):
                 name = path.rpartition("/")[2]
-                yield Problem(path, binding.line, f"pytestmark in {name} has no effect: pytest ignores it there")
+                yield Problem(
+                    path, binding.line, f"pytestmark in {name} has no effect: pytest ignores it there"
+                )
 
 
 def _unregistered(

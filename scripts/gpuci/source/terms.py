@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import Any
 
 from gpuci.source.facts import OTHER, Term
 
@@ -159,7 +160,8 @@ def _lambda(terms: Terms, node: ast.Lambda) -> Term:
     return ("lambda", terms.term(node.body))
 
 
-_BUILDERS: dict[type[ast.expr], Callable[[Terms, ast.expr], Term]] = {
+# Each builder gets the nodes of its key only.
+_BUILDERS: dict[type[ast.expr], Callable[[Terms, Any], Term]] = {
     ast.Name: _name,
     ast.Attribute: _attribute,
     ast.Call: _call,
@@ -176,4 +178,4 @@ _BUILDERS: dict[type[ast.expr], Callable[[Terms, ast.expr], Term]] = {
     ast.Compare: _compare,
     ast.IfExp: _conditional,
     ast.Lambda: _lambda,
-}  # type: ignore[dict-item]  # each builder gets exactly its key's nodes
+}
