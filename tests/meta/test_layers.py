@@ -35,6 +35,7 @@ IO_MODULES = {
     "gpuci.discovery.files",
     "gpuci.discovery.reading",
     "gpuci.discovery.roots",
+    "gpuci.discovery.verify",
     "gpuci.durations.read",
     "gpuci.environment",
     "gpuci.execution.directories",
