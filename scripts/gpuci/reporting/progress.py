@@ -22,7 +22,8 @@ class Progress:
     """Feed it records, tick it with the time, close it. A stream that breaks ends the progress, not the run.
 
     Live bars need a terminal with a TERM other than `dumb`; NO_COLOR takes the colour from them
-    (no-color.org). Not for several threads. `now` and the records' `t` are epoch seconds.
+    (no-color.org). Not for several threads. `now` and the records' `t` are epoch seconds,
+    which may jump.
     """
 
     def __init__(
@@ -54,13 +55,13 @@ class Progress:
         """Write what is due: new failures at once, bars at most ten times a second, lines each 30 s."""
         failures = [line for shard in self._shards.values() for line in shard.take_failures()]
         if self._live:
-            if failures or self._last is None or now - self._last >= REDRAW_SECONDS:
+            if failures or self._last is None or abs(now - self._last) >= REDRAW_SECONDS:
                 self._draw(now, failures)
             return
         if self._last is None:
             self._last = now
         lines = [clip(line, 300) for line in failures]
-        if now - self._last >= LINE_SECONDS:
+        if abs(now - self._last) >= LINE_SECONDS:
             lines.append(self._summary(now))
             self._last = now
         self._write("".join(f"{line}\n" for line in lines))

@@ -195,5 +195,8 @@ def _warnings(report: Report, page: _Page) -> Iterator[str]:
     if not report.warnings:
         return
     yield from page.title(f"Warnings ({len(report.warnings)})")
-    for warning in report.warnings:
+    shown = report.warnings[: page.some(REASONS)]
+    for warning in shown:
         yield from wrap(one_line(warning), page.width, first="  - ", rest="    ")
+    if len(shown) < len(report.warnings):
+        yield f"    and {len(report.warnings) - len(shown)} more"

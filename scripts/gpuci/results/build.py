@@ -43,7 +43,7 @@ def build_report(
             _shard_row(plan, shard, _tries(runs, shard.index), tests[shard.index])
             for shard in shard_verdicts(plan, results, runs)
         ),
-        warnings=(*warnings, *find_warnings(results, runs, facts.foreign)),
+        warnings=(*warnings, *find_warnings(own, results, runs, facts.foreign)),
         seconds=seconds,
         setup_seconds=setup_seconds,
         sha=plan.sha,

@@ -6,9 +6,6 @@ test prints is not a frame.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from gpuci.results.journal import Journal, read_record, read_records
 
 WORD = "gpuci-frame"
@@ -31,14 +28,3 @@ def parse(log: str, nonce: str) -> Journal:
         torn=bool(last) and end is None,
         damaged=len(framed) - len(records),
     )
-
-
-def problem(frames: Journal, verdict: Mapping[str, Any] | None) -> str:
-    """Say what the log lacks of the journal that the verdict counts; empty when nothing."""
-    if verdict is None:
-        return ""
-    claimed = verdict.get("journal")
-    lines = claimed.get("lines") if isinstance(claimed, Mapping) else None
-    if lines == len(frames.records):
-        return ""
-    return f"the log holds {len(frames.records)} of the {lines!r:.40} records that the verdict counts"

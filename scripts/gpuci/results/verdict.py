@@ -55,6 +55,8 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
     "passed": ("failed", "passed", "failed"),
 }
 _COLUMNS: tuple[Tests, ...] = (Tests.RED, Tests.GREEN, Tests.NONE)
+# What a shard says of itself even over a broken channel: it is no success, and says more than `infra`.
+_STANDING = frozenset({"config_error", "unauthorized", "cancelled", "timeout", "infra"})
 NOTHING_RAN = "no test passed or failed"
 
 
@@ -104,15 +106,10 @@ def _shard_verdict(index: int, run: ShardRun | None) -> ShardVerdict:
     said = None if run.verdict is None else run.verdict.get("verdict")
     if said not in VERDICTS:
         return ShardVerdict(index, "infra", run.problem or "it left no verdict")
-    if run.problem:
-        return ShardVerdict(index, said if _outranks_infra(said) else "infra", run.problem)
     reason = run.verdict.get("reason") if run.verdict else ""
-    return ShardVerdict(index, said, reason if isinstance(reason, str) else "")
-
-
-def _outranks_infra(verdict: str) -> bool:
-    """Whether a broken channel takes nothing from a verdict: someone stopped the shard, or refused it."""
-    return verdict in {"config_error", "unauthorized", "cancelled"}
+    parts = [reason if isinstance(reason, str) else "", run.problem]
+    verdict = "infra" if run.problem and said not in _STANDING else str(said)
+    return ShardVerdict(index, verdict, "; ".join(filter(None, parts)))
 
 
 def _is_red(result: TestResult, broken: set[int]) -> bool:

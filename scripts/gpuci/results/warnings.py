@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gpuci.model import ShardRun, TestResult
 from gpuci.results.journal import Record
+from gpuci.results.ownership import Ownership
 from gpuci.results.verdict import shard_name
 
 EXAMPLES = 5
 
 
 def find_warnings(
-    results: Sequence[TestResult], runs: Sequence[ShardRun], foreign: Mapping[int, int]
+    own: Ownership, results: Sequence[TestResult], runs: Sequence[ShardRun], foreign: Mapping[int, int]
 ) -> tuple[str, ...]:
     """The warnings of a run, without escaping: test ids and notes in them are untrusted text.
 
@@ -26,7 +27,7 @@ def find_warnings(
         _counted(missing, "planned from source, but not collected by pytest"),
         _counted(unplanned, "not known at planning time, seen on the node only"),
         _counted([_need(record) for record in differ], "another GPU need than planned"),
-        *_note_lines(notes),
+        *_note_lines(own, notes),
         *_foreign_lines(foreign),
     ]
     return tuple(line for line in lines if line)
@@ -36,8 +37,12 @@ def _counted(names: Iterable[str], what: str) -> str:
     unique = list(dict.fromkeys(names))
     if not unique:
         return ""
-    more = f" and {len(unique) - EXAMPLES} more" if len(unique) > EXAMPLES else ""
-    return f"{what} ({_tests(len(unique))}): {', '.join(unique[:EXAMPLES])}{more}"
+    return f"{what} ({_tests(len(unique))}): {_examples(unique)}"
+
+
+def _examples(names: Sequence[str]) -> str:
+    more = f" and {len(names) - EXAMPLES} more" if len(names) > EXAMPLES else ""
+    return ", ".join(names[:EXAMPLES]) + more
 
 
 def _tests(count: int) -> str:
@@ -48,14 +53,16 @@ def _need(record: Record) -> str:
     return f"{record.get('nodeid', '?')} ({record.get('planned', '?')} -> {record.get('gpus', '?')})"
 
 
-def _note_lines(notes: Iterable[tuple[ShardRun, Record]]) -> list[str]:
-    """Notes that warn, equal texts once, with the shards that said so."""
-    shards: dict[str, dict[str, None]] = {}
+def _note_lines(own: Ownership, notes: Iterable[tuple[ShardRun, Record]]) -> list[str]:
+    """Notes that warn, equal texts once, with the tests, files or else shards that they are about."""
+    about: dict[str, dict[str, None]] = {}
     for run, record in notes:
         warns = record.get("level") in {"warning", "error"}
         if warns and record.get("topic") != "need_differs":
-            shards.setdefault(record["text"], {})[shard_name(run.index)] = None
-    return [f"{', '.join(names)}: {text}" for text, names in shards.items()]
+            unit = own.units.get(record.get("unit", ""))
+            name = record.get("nodeid") or (unit.file if unit else shard_name(run.index))
+            about.setdefault(record["text"], {})[name] = None
+    return [f"{text}: {_examples(list(names))}" for text, names in about.items()]
 
 
 def _foreign_lines(foreign: Mapping[int, int]) -> list[str]:

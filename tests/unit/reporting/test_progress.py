@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
 import re
+import struct
+import termios
 from typing import Any
 
 import pytest
@@ -282,3 +286,23 @@ def test_records_of_unknown_shards_are_ignored() -> None:
     bars.feed(9, end("u", "a.py::t", "failed"))
     bars.tick(0.0)
     assert "FAILED" not in stream.getvalue()
+
+
+def test_on_a_real_terminal() -> None:
+    """The size comes from the terminal, before and after a resize."""
+    master, slave = os.openpty()
+    try:
+        with open(slave, "w", encoding="utf-8", closefd=True) as stream:
+            bars = Progress(PLAN, stream, environ={"TERM": "xterm"}, elsewhere=True)
+            for columns in (100, 40):
+                fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+                bars.feed(1, start("u", "a.py::" + "x" * 200, 0.0))
+                bars.tick(1000.0 - columns)
+            bars.close()
+            shown = os.read(master, 1 << 16).decode()
+    finally:
+        os.close(master)
+    lines = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]|\r", "", shown).split("\n")
+    assert max(map(len, lines)) == 99
+    assert max(map(len, lines[-3:])) <= 39
+    assert shown.endswith("\x1b[?25h")

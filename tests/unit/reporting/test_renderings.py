@@ -163,6 +163,13 @@ def test_many_reasons_are_summed_up() -> None:
     assert "    5  for 5 other reasons" in text
 
 
+def test_many_warnings_are_counted(green_report: Report) -> None:
+    many = replace(green_report, warnings=tuple(f"warning {n}" for n in range(terminal.REASONS + 3)))
+    assert "Warnings (23)" in terminal.render(many)
+    assert terminal.render(many).endswith("  - warning 19\n    and 3 more\n")
+    assert terminal.render(many, verbose=True).endswith("  - warning 22\n")
+
+
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("render", [terminal.render, markdown.render], ids=["terminal", "markdown"])
 def test_each_outcome_is_counted(render: Callable[[Report], str], outcome: str) -> None:

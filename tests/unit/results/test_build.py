@@ -118,7 +118,9 @@ def note(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("more", "warning"),
     [
-        pytest.param([note()], "shard 1, shard 2: the text", id="equal notes once, with their shards"),
+        pytest.param([note()], "the text: shard 1, shard 2", id="equal notes once, with their shards"),
+        pytest.param([note(unit="u"), note(unit="u")], "the text: a.py", id="a note on a unit"),
+        pytest.param([note(unit="u", nodeid=ONE)], f"the text: {ONE}", id="a note on a test"),
         pytest.param([note(level="info")], None, id="information is no warning"),
         pytest.param(
             [note(topic="need_differs", nodeid=ONE, planned=1, gpus=8, level="info")],

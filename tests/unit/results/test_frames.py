@@ -44,18 +44,3 @@ def test_an_empty_nonce_is_refused() -> None:
 @given(st.text().filter(lambda text: NONCE not in text))
 def test_no_output_is_a_frame(output: str) -> None:
     assert frames.parse(output, NONCE).records == ()
-
-
-@pytest.mark.parametrize(
-    ("verdict", "says"),
-    [
-        pytest.param(None, "", id="no verdict"),
-        pytest.param({"journal": {"lines": 2}}, "", id="all there"),
-        pytest.param({"journal": {"lines": 3}}, "2 of the 3 records", id="one lost"),
-        pytest.param({}, "2 of the None records", id="the verdict counts nothing"),
-    ],
-)
-def test_problem(verdict: dict[str, object] | None, says: str) -> None:
-    found = frames.problem(frames.parse(frame() + frame(), NONCE), verdict)
-    assert says in found
-    assert bool(found) == bool(says)

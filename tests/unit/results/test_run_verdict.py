@@ -108,6 +108,15 @@ def test_one_red_among_many(outcome: str) -> None:
             id="cancelled, torn",
         ),
         pytest.param(
+            [shard("passed"), shard("infra", 2, reason="disk full", problem="torn")],
+            "infra",
+            "shard 2: infra (disk full; torn)",
+            id="the node's reason and ours",
+        ),
+        pytest.param(
+            [shard("passed"), shard("preempted", 2, problem="torn")], "infra", "torn", id="preempted, torn"
+        ),
+        pytest.param(
             [shard("passed"), shard("passed", 2, attempt=2), shard("infra", 2)],
             "passed",
             "all",
