@@ -65,7 +65,7 @@ tables = st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(tables, jobs_of_a_node)
 def test_every_job_runs_once_and_everything_is_released(table: SlotTable, jobs: list[Job]) -> None:
     runs = schedule(table, jobs)
@@ -74,7 +74,7 @@ def test_every_job_runs_once_and_everything_is_released(table: SlotTable, jobs: 
     assert table.take(1, alone=True) is not None
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(1, 9), st.integers(1, 3), jobs_of_a_node)
 def test_no_device_is_used_twice(gpus: int, lanes: int, jobs: list[Job]) -> None:
     """At most `lanes` one-GPU jobs share a device; a wide or lone job shares none of its devices."""
@@ -89,7 +89,7 @@ def test_no_device_is_used_twice(gpus: int, lanes: int, jobs: list[Job]) -> None
         assert len(beside) <= lanes
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(1, 9), st.integers(1, 3), jobs_of_a_node)
 def test_a_slots_name_says_its_gpus(gpus: int, lanes: int, jobs: list[Job]) -> None:
     """Slot i is on GPU i % G, always; a slot of n GPUs is i, i + 1, … and is named after its lowest."""
@@ -102,6 +102,7 @@ def test_a_slots_name_says_its_gpus(gpus: int, lanes: int, jobs: list[Job]) -> N
         assert wanted == 1 or slot.index < gpus
 
 
+@settings(deadline=None)
 @given(st.integers(1, 6), st.lists(st.integers(1, 9).map(float), max_size=20))
 def test_a_cpu_pool_keeps_all_its_slots_busy(workers: int, seconds: list[float]) -> None:
     runs = schedule(SlotTable([], cpu_workers=workers), [Job(0, False, value) for value in seconds])

@@ -47,20 +47,9 @@ def make_plan(
     default = config.durations.get("default-seconds", DEFAULT_SECONDS)
     made = make_units(manifest, config, learn(durations or {}, default), event)
     pools = _pools(made.units, config)
-    count = count_shards(_tests(made.units), config.shards, shards)
-    shares = allot(
-        count,
-        {pool.profile: pool.seconds for pool in pools},
-        {pool.profile: len(pool.units) for pool in pools},
-        config.shards.max if shards is None else MAX_SHARDS,
-    )
-    cut = _shards(pools, shares)
-    bound = max(
-        (lower_bound(pool.units, shares[pool.profile], pool.node) for pool in pools),
-        key=lambda bound: bound.seconds,
-        default=Bound(0.0, ""),
-    )
-    longest = max((shard.expected_seconds for shard in cut), default=0.0)
+    shares = _shares(pools, count_shards(_tests(made.units), config.shards, shards), config, shards)
+    planned = _shards(pools, shares)
+    bound = _bound(pools, shares)
     return Plan(
         config=to_document(config),
         sha=sha,
@@ -68,13 +57,13 @@ def make_plan(
         roots=manifest.roots,
         targets=made.targets,
         units=made.units,
-        shards=cut,
+        shards=planned,
         cpu_units=tuple(unit.id for unit in made.units if unit.mode == "cpu"),
         skipped=made.skipped,
-        makespan_seconds=longest,
+        makespan_seconds=_longest(planned),
         lower_bound_seconds=bound.seconds,
         unknown_durations=made.unknown_durations,
-        notes=_notes(manifest, made, cut, bound, shards),
+        notes=_notes(manifest, made, planned, bound, shards),
     )
 
 
@@ -93,6 +82,25 @@ def _tests(units: Sequence[Unit]) -> int:
     return sum(max(unit.tests, 1) for unit in units if unit.mode != "cpu")
 
 
+def _shares(pools: Sequence[_Pool], count: int, config: Config, asked: int | None) -> dict[str, int]:
+    """The number of shards of each profile."""
+    return allot(
+        count,
+        {pool.profile: pool.seconds for pool in pools},
+        {pool.profile: len(pool.units) for pool in pools},
+        config.shards.max if asked is None else MAX_SHARDS,
+    )
+
+
+def _bound(pools: Sequence[_Pool], shares: Mapping[str, int]) -> Bound:
+    bounds = [lower_bound(pool.units, shares[pool.profile], pool.node) for pool in pools]
+    return max(bounds, key=lambda bound: bound.seconds, default=Bound(0.0, ""))
+
+
+def _longest(shards: Sequence[Shard]) -> float:
+    return max((shard.expected_seconds for shard in shards), default=0.0)
+
+
 def _shards(pools: Sequence[_Pool], shares: Mapping[str, int]) -> tuple[Shard, ...]:
     shards: list[Shard] = []
     for pool in pools:
@@ -108,12 +116,11 @@ def _notes(
     """What sets the makespan, what was estimated, and what is not as one would expect."""
     notes = []
     if shards:
-        longest = max(shard.expected_seconds for shard in shards)
-        notes.append(_why(longest, bound, len(shards)))
+        notes.append(_why(_longest(shards), bound, len(shards)))
     if made.unknown_durations:
         notes.append(
             f"{made.unknown_durations} of {len(made.targets)} tests have no known duration: "
-            "estimated from their class, file, directory, or all tests"
+            "estimated from their class, file, directory, or all"
         )
     if asked is not None and len(shards) != asked:
         notes.append(f"{asked} shards were asked for, the plan has {len(shards)}")

@@ -102,5 +102,11 @@ def test_a_rule_that_always_holds_schedules_nothing() -> None:
     ],
 )
 def test_the_longest_path_gives_the_mode(path: str, mode: str) -> None:
-    modes = (("a/b/test_2.py", "normal"), ("a", "serial"), ("a/b/", "isolated"), ("./c", "skip"), ("c", "cpu"))
+    modes = (
+        ("a/b/test_2.py", "normal"),
+        ("a", "serial"),
+        ("a/b/", "isolated"),
+        ("./c", "skip"),
+        ("c", "cpu"),
+    )
     assert path_mode(path, Config(modes=(*modes, ("c/test_1.py::f", "serial")))) == mode

@@ -157,7 +157,11 @@ def test_a_file_that_is_read_with_certainty(
         ([target("a", gpus=2), target("b", gpus=2), target("c")], (), ("normal", 2, "default", "all")),
         ([target("a", gpus=2), target("b")], (), ("normal", 2, "default", "all")),
         ([target("a", "cpu", 0), target("b", "cpu", 0)], (), ("cpu", 0, "default", "all")),
-        ([target("a", "cpu", 0), target("b", "cpu", 0), target("c", gpus=4)], (), ("normal", 4, "default", "all")),
+        (
+            [target("a", "cpu", 0), target("b", "cpu", 0), target("c", gpus=4)],
+            (),
+            ("normal", 4, "default", "all"),
+        ),
         (
             [target("a", gpus=8), target("b", runs_on="small"), target("c", runs_on="small")],
             (),
@@ -208,7 +212,9 @@ def test_a_file_that_is_one_target_is_estimated_as_a_file() -> None:
     known = make([whole], {"pkg/doc.py": "doctests"}, durations={"pkg/doc.py::pkg.doc.f": 4.0})
     assert [unit.expected_seconds for unit in known.units] == [4.0]
     assert known.unknown_durations == 0
-    unknown = make([whole], {"pkg/doc.py": "doctests"}, durations={"pkg/other.py::f": 3.0, "pkg/other.py::g": 3.0})
+    unknown = make(
+        [whole], {"pkg/doc.py": "doctests"}, durations={"pkg/other.py::f": 3.0, "pkg/other.py::g": 3.0}
+    )
     assert [unit.expected_seconds for unit in unknown.units] == [6.0]
     assert unknown.unknown_durations == 1
 
@@ -287,7 +293,7 @@ any_durations = st.dictionaries(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(any_targets, any_opaque, any_durations)
 def test_every_test_has_one_unit(
     targets: list[TestTarget], opaque: dict[str, str], durations: dict[str, float]
@@ -302,7 +308,7 @@ def test_every_test_has_one_unit(
     assert sum(unit.tests for unit in made.units) == len(made.targets)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(any_targets, any_opaque, any_durations)
 def test_a_test_that_nobody_saw_has_one_owner(
     targets: list[TestTarget], opaque: dict[str, str], durations: dict[str, float]
@@ -312,7 +318,7 @@ def test_a_test_that_nobody_saw_has_one_owner(
     assert files == Counter({unit.file for unit in made.units})
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(any_targets, any_durations)
 def test_the_units_seconds_are_their_functions(
     targets: list[TestTarget], durations: dict[str, float]
@@ -326,7 +332,7 @@ def test_the_units_seconds_are_their_functions(
     assert made.unknown_durations == len(set(made.targets) - known)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(any_targets, any_opaque, any_durations, st.randoms(use_true_random=False))
 def test_the_order_of_targets_does_not_matter(
     targets: list[TestTarget], opaque: dict[str, str], durations: dict[str, float], source: random.Random
