@@ -35,7 +35,7 @@ def job(
         },
         "settings": {"pytest_args": [], "pythonpath": [], "isolate": isolate, "env": {}},
         "markers": [],
-        "roots": [{"path": ".", "config_file": None, "args": [], "gpu_isolation": "mask", "because": ""}],
+        "roots": [{"path": ".", "config_file": None, "args": [], "gpu_isolation": "mask"}],
         "units": units,
     }
 

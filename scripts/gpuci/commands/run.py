@@ -93,6 +93,9 @@ def _prepare(args: argparse.Namespace, started: float) -> _Run:
     out = new_directory(tree.root, name, args.out)
     write_document(out / "plan.json", plan_document.to_document(plan))
     say(_plan_line(plan))
+    for root in plan.roots:
+        if root.gpu_isolation != "mask":
+            say(f"{root.path}: every test process sees all GPUs ({root.gpu_isolation}: {root.because})")
     return _Run(tree, plan, out, name, started)
 
 
@@ -143,6 +146,7 @@ def _publish(args: argparse.Namespace, run: _Run, report: Report) -> None:
         print_document(document)
     else:
         sys.stdout.write(terminal.render(report, **page_style(sys.stdout)))
+        sys.stdout.flush()
     write_document(run.out / "report.json", document)
     write_text(run.out / "summary.md", markdown.render(report))
     say(f"results: {_short(run.out)}")

@@ -88,5 +88,4 @@ def _root(root: Root) -> dict[str, Any]:
         "config_file": root.config_file,
         "args": list(root.args),
         "gpu_isolation": root.gpu_isolation,
-        "because": root.because,
     }

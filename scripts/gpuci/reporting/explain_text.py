@@ -63,7 +63,8 @@ def _gpu_source(target: TestTarget, config: Config) -> str:
 
 def _duration(target: TestTarget, estimates: Estimates) -> str:
     measured = target.nodeid in estimates.functions
-    source = "measured" if measured else "estimated from its neighbours"
+    guess = "estimated from its neighbours" if estimates.functions else "the default: no durations are known"
+    source = "measured" if measured else guess
     return f"{duration(estimates.function(target.nodeid))} ({source})"
 
 

@@ -41,6 +41,9 @@ def _shards(plan: Plan) -> Iterator[str]:
 
 
 def _rest(plan: Plan) -> Iterator[str]:
+    for root in plan.roots:
+        text = f"{one_line(root.path)}: GPU isolation by {root.gpu_isolation} ({one_line(root.because)})"
+        yield from wrap(text, _WIDTH, rest="  ")
     units = {unit.id: unit for unit in plan.units}
     if plan.cpu_units:
         tests = sum(units[unit].tests for unit in plan.cpu_units)
