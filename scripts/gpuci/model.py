@@ -10,7 +10,7 @@ from gpuci_node.contract import Select
 
 @dataclass(frozen=True)
 class Marker:
-    """A mark as read from source: arguments are Python source text, in order."""
+    """A mark as read from source. Arguments are Python source text; `line` is that of the definition it is on."""
 
     name: str
     args: tuple[str, ...] = ()

@@ -65,4 +65,4 @@ def _line(target: TestTarget) -> str:
         parts.append(f"skipped: {target.skip}")
     if target.opaque:
         parts.append(f"uncertain: {target.opaque}")
-    return one_line(f"{target.nodeid}  ({', '.join(parts)})")
+    return one_line(f"{target.nodeid} ({', '.join(parts)})")
