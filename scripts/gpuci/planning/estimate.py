@@ -47,20 +47,17 @@ class Estimates:
 
     def file(self, path: str) -> float:
         """Expected seconds of a whole file: what was measured of it, else the mean file near it."""
-        for name in _up(path):
-            scope = self.scopes.get(name)
-            if scope:
-                return scope.seconds / scope.files
-        return self.default_seconds
+        nearest = self._nearest(path)
+        return nearest.seconds / nearest.files if nearest else self.default_seconds
 
     def _mean(self, name: str) -> float:
         if name not in self._means:
-            scope = self.scopes.get(name)
-            if scope:
-                self._means[name] = scope.seconds / scope.functions
-            else:
-                self._means[name] = self._mean(_parent(name)) if name else self.default_seconds
+            nearest = self._nearest(name)
+            self._means[name] = nearest.seconds / nearest.functions if nearest else self.default_seconds
         return self._means[name]
+
+    def _nearest(self, name: str) -> Scope | None:
+        return next((self.scopes[above] for above in _up(name) if above in self.scopes), None)
 
 
 def learn(durations: Mapping[str, float], default_seconds: float) -> Estimates:

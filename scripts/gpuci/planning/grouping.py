@@ -15,6 +15,7 @@ from gpuci.config.model import Config
 from gpuci.model import SkippedTest, TestTarget, Unit
 from gpuci.planning.cut import cut
 from gpuci.planning.estimate import Estimates
+from gpuci.planning.makespan import in_words
 from gpuci.planning.needs import Need, need, path_mode
 from gpuci_node.contract import Select
 
@@ -173,7 +174,9 @@ def _notes(
     notes = []
     for piece in pieces:
         if piece.seconds > limit and len(piece.tests) == 1 and piece.need.mode in CUT_MODES:
-            notes.append(f"{piece.tests[0]} ({piece.seconds:.0f} s) is longer than a piece and can't be cut")
+            notes.append(
+                f"{piece.tests[0]} ({in_words(piece.seconds)}) is longer than a piece and can't be cut"
+            )
     elsewhere = [t for t in live if t.runs_on and t.run_mode != "cpu" and t.runs_on != pieces[0].need.profile]
     if file.opaque and elsewhere:
         notes.append(

@@ -116,6 +116,11 @@ def _width(unit: Unit, node: NodeShape) -> int:
     return node.gpus if unit.mode == "serial" else max(unit.gpus, 1)
 
 
+def in_words(seconds: float) -> str:
+    """Seconds for a sentence: two digits at least are shown, no false precision."""
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+
+
 def _title(unit: Unit) -> str:
     only = unit.select[0] if isinstance(unit.select, list) and len(unit.select) == 1 else unit.file
-    return f"{only} ({unit.expected_seconds:.0f} s)"
+    return f"{only} ({in_words(unit.expected_seconds)})"

@@ -9,7 +9,7 @@ from gpuci.config.document import to_document
 from gpuci.config.model import Config
 from gpuci.model import Manifest, Plan, Shard, Unit
 from gpuci.planning.estimate import learn
-from gpuci.planning.makespan import Bound, NodeShape, lower_bound
+from gpuci.planning.makespan import Bound, NodeShape, in_words, lower_bound
 from gpuci.planning.shards import MAX_SHARDS, allot, assign, count_shards
 from gpuci.planning.units import Units, make_units
 
@@ -123,15 +123,19 @@ def _notes(
             "estimated from their class, file, directory, or all"
         )
     if asked is not None and len(shards) != asked:
-        notes.append(f"{asked} shards were asked for, the plan has {len(shards)}")
+        notes.append(f"{_count(asked, 'shard')} asked for, the plan has {len(shards)}")
     if manifest.errors:
         notes.append(
-            f"{len(manifest.errors)} files can't be read as Python: planned whole, pytest will say why"
+            f"{_count(len(manifest.errors), 'file')} can't be read as Python: planned whole, pytest says why"
         )
     return (*notes, *made.notes)
 
 
 def _why(longest: float, bound: Bound, shards: int) -> str:
     excess = longest / bound.seconds - 1 if bound.seconds else 0.0
-    text = f"{bound.because} the makespan of {longest:.0f} s on {shards} shards"
+    text = f"{bound.because} the makespan of {in_words(longest)} on {_count(shards, 'shard')}"
     return text if excess < 0.01 else f"{text}, {excess:.0%} above the lower bound"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from gpuci.durations.read import read
@@ -112,6 +113,4 @@ def test_a_binary_file_and_a_missing_one_are_refused(tmp_path: Path) -> None:
     ids=["good", "negative", "text", "no schema"],
 )
 def test_the_schema_says_the_same(document: object, valid: bool) -> None:
-    import jsonschema
-
     assert jsonschema.Draft202012Validator(load_schema("durations")).is_valid(document) is valid

@@ -92,3 +92,7 @@ def test_an_estimate_lies_within_what_was_measured(seconds: list[float]) -> None
     for path in ("d0/t0.py", "d1/new.py", "new/new.py"):
         value = estimates.function(f"{path}::new")
         assert min(seconds) * (1 - 1e-9) <= value <= max(seconds) * (1 + 1e-9)
+
+
+def test_a_very_deep_path_is_estimated() -> None:
+    assert learn(DURATIONS, 1.0).function("a/x/" + "d/" * 5000 + "t.py::f") == pytest.approx(48 / 4)

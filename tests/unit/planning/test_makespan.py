@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuci.model import Unit
-from gpuci.planning.makespan import NodeShape, in_order, lower_bound, makespan
+from gpuci.planning.makespan import NodeShape, in_order, in_words, lower_bound, makespan
 
 
 def unit(seconds: float, gpus: int = 1, mode: str = "normal", name: str = "t.py") -> Unit:
@@ -121,3 +121,11 @@ def test_no_way_of_spreading_units_beats_the_bound(
 @given(any_units, any_node)
 def test_a_shard_takes_no_longer_than_one_unit_after_the_other(units: list[Unit], node: NodeShape) -> None:
     assert makespan(units, node) <= sum(each.expected_seconds for each in units)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (0.0123, "0.012 s"), (1, "1 s"), (2.345, "2.3 s"), (59.6, "60 s"), (1318.2, "1318 s")],
+)
+def test_seconds_in_words(seconds: float, text: str) -> None:
+    assert in_words(seconds) == text

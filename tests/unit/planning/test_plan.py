@@ -106,8 +106,8 @@ def test_the_notes_say_why(durations: dict[str, float], note: str) -> None:
 def test_the_notes_count_what_could_not_be_read_and_what_was_not_followed() -> None:
     broken = Manifest(roots=(Root(".", files=("t.py",)),), errors=(SourceError("t.py", 1, "bad"),))
     notes = make_plan(broken, CONFIG, shards=3).notes
-    assert "3 shards were asked for, the plan has 1" in notes
-    assert "1 files can't be read as Python: planned whole, pytest will say why" in notes
+    assert "3 shards asked for, the plan has 1" in notes
+    assert "1 file can't be read as Python: planned whole, pytest says why" in notes
 
 
 def test_the_default_duration_is_the_configurations() -> None:
