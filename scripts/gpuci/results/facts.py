@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gpuci.model import ShardRun
 from gpuci.results.journal import Record
 from gpuci.results.ownership import Ownership
+from gpuci_node.contract import OUTCOMES
 
 
 class Entry(NamedTuple):
@@ -28,15 +29,15 @@ class Entry(NamedTuple):
 class Facts:
     """What the journals say. Dictionaries keep the order in which the node collected.
 
-    `collected`, `started` and `ended` are by node id; `deselected` holds node ids; `listed` are the
-    units that said what they collected; `settled` the units with one record for their file as a whole;
-    `attempts` is the last try of each shard; `foreign` counts, by shard, the records about tests that
-    are not its own.
+    `collected`, `started` and `ended` (the record that counts) are by node id; `deselected` too;
+    `listed` are the units that said what they collected; `settled` the units with one record for their
+    file as a whole; `attempts` is the last try of each shard; `foreign` counts, by shard, the records
+    about tests that are not its own.
     """
 
     collected: dict[str, Entry] = field(default_factory=dict)
     started: dict[str, Entry] = field(default_factory=dict)
-    ended: dict[str, list[Entry]] = field(default_factory=dict)
+    ended: dict[str, Entry] = field(default_factory=dict)
     deselected: dict[str, Entry] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
     settled: set[str] = field(default_factory=set)
@@ -82,9 +83,17 @@ def _add_end(facts: Facts, ownership: Ownership, entry: Entry) -> None:
     if not ownership.may_report(entry.shard, entry.unit, nodeid):
         _count_foreign(facts, entry)
         return
-    facts.ended.setdefault(nodeid, []).append(entry)
+    before = facts.ended.get(nodeid)
+    if before is None or _rank(entry) < _rank(before):
+        facts.ended[nodeid] = entry
     if "::" not in nodeid:
         facts.settled.add(entry.unit)
+
+
+def _rank(entry: Entry) -> tuple[bool, int, int]:
+    """Sort key: the worst outcome first, but a result beats `not_finished`; among equals the later try."""
+    outcome = entry.record["outcome"]
+    return outcome == "not_finished", OUTCOMES.index(outcome), -entry.attempt
 
 
 def _count_foreign(facts: Facts, entry: Entry) -> None:

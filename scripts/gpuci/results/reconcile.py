@@ -12,7 +12,7 @@ from dataclasses import replace
 from gpuci.model import Plan, ShardRun, TestResult
 from gpuci.results.facts import Entry, Facts, gather
 from gpuci.results.ownership import CPU_POOL, Ownership
-from gpuci_node.contract import OUTCOMES, RED_OUTCOMES, function_id
+from gpuci_node.contract import RED_OUTCOMES, function_id
 
 NEVER_STARTED = "collected, but never started"
 NO_RESULT = "started, but no result came: its process or its node ended"
@@ -74,10 +74,9 @@ class _Reconciliation:
 
     def _of_record(self, nodeid: str) -> tuple[TestResult | None, str | None]:
         """The result and unit of a test that a node spoke of; no result if it is not ours to run."""
-        ends = self.facts.ended.get(nodeid)
-        if ends:
-            entry = min(ends, key=_end_rank) if len(ends) > 1 else ends[0]
-            return self._of_end(nodeid, entry), entry.unit
+        end = self.facts.ended.get(nodeid)
+        if end is not None:
+            return self._of_end(nodeid, end), end.unit
         start = self.facts.started.get(nodeid)
         if start is not None:
             return self._unfinished(nodeid, start), start.unit
@@ -178,12 +177,6 @@ class _Reconciliation:
         yield from sorted(
             self.found.values(), key=lambda result: files.get(result.nodeid.partition("::")[0], last)
         )
-
-
-def _end_rank(entry: Entry) -> tuple[bool, int, int]:
-    """Sort key: the worst outcome first, but a result beats `not_finished`; among equals the later try."""
-    outcome = entry.record["outcome"]
-    return outcome == "not_finished", OUTCOMES.index(outcome), -entry.attempt
 
 
 def _covered(target: str, seen: set[str]) -> bool:

@@ -97,6 +97,18 @@ def test_what_markdown_cuts_is_counted() -> None:
     assert 0 < shown < 200
     assert f"{200 - shown} more failing tests not shown" in text
     assert "Failing tests (200)" in text
+    assert len(text.encode()) <= 20_000
+
+
+def test_one_failure_more_would_not_fit() -> None:
+    """All sections are there, and the failing tests fill what they leave."""
+    names = [f"a.py::t{n}" for n in range(400)]
+    failed = [TestResult(name, "failed", 1.0, output="x" * 90) for name in names]
+    skipped = [TestResult(f"a.py::s{n}", "skipped", message=f"reason {n} " + "_" * 99) for n in range(30)]
+    report = Report("failed", "r" * 300, {"failed": 400}, (*failed, *skipped), ())
+    for limit in range(20_000, 20_400, 40):
+        size = len(markdown.render(report, limit_bytes=limit).encode())
+        assert limit - 1500 < size <= limit
 
 
 def test_a_limit_that_is_too_small_is_refused(green_report: Report) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpuci.reporting import text
@@ -146,6 +146,8 @@ def test_inline_code(raw: str, code: str) -> None:
 
 
 @given(HOSTILE)
+@example("a\n```\nb")
+@example("`````")
 def test_nothing_closes_a_fence(raw: str) -> None:
     opening, *body, closing = text.fence(raw).split("\n")
     ticks = opening.removesuffix("text")

@@ -177,6 +177,12 @@ CASES = [
         "one=passed two=failed",
     ),
     (
+        "a pass replaces it too",
+        SPLIT,
+        "1.1 u {one two} one=passed / 2.1 v {one two} two=not_finished / 2.2 v two=passed",
+        "one=passed two=passed",
+    ),
+    (
         "a failure stays",
         SPLIT,
         "1.1 u {one two} one=failed / 1.2 u one=passed / 2.1 v {one two} two=passed",
