@@ -20,6 +20,7 @@ from gpuci.durations import read as duration_file
 from gpuci.errors import ConfigError
 from gpuci.model import Manifest, Plan
 from gpuci.planning.plan import make_plan
+from gpuci.reporting.text import one_line, wrap
 
 PACKAGES_VARIABLE = "GPUCI_PACKAGES"
 
@@ -136,8 +137,8 @@ def head_sha(root: Path) -> str | None:
 
 
 def say(text: str) -> None:
-    """A line for people, on standard error: standard output is for documents."""
-    print(text, file=sys.stderr, flush=True)
+    """Tell people something, on standard error: standard output is for documents."""
+    print("\n".join(wrap(one_line(text), 80, rest="  ")), file=sys.stderr, flush=True)
 
 
 def print_document(document: dict[str, Any]) -> None:

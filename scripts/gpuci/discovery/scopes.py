@@ -47,6 +47,7 @@ class Namespace:
         """Let go of all values: they refer to their scopes, and such cycles are slow to collect."""
         for space in self._inner:
             space.clear()
+        self._inner.clear()
         self.dotted.clear()
         self._values.clear()
 

@@ -18,15 +18,26 @@ from gpuci.source.parse import MAX_BYTES, parse_source
 
 # Below this many files one process is done before the workers have started.
 MIN_FILES_FOR_WORKERS = 200
+BLOCK = 64 * 1024
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
 
 def read_file(path: str) -> bytes:
-    """The content of a regular file, at most one byte more than MAX_BYTES; raises OSError."""
-    with open(path, "rb") as stream:
-        return stream.read(MAX_BYTES + 1)
+    """The content of a regular file, at most BLOCK more than MAX_BYTES; raises OSError.
+
+    Three system calls for a usual file, where `open()` makes eight: they are most of the time spent on it.
+    """
+    # O_NONBLOCK: a pipe put in the place of a file can't hold us up.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        blocks = [os.read(descriptor, BLOCK)]
+        while len(blocks[-1]) == BLOCK and len(blocks) * BLOCK <= MAX_BYTES:
+            blocks.append(os.read(descriptor, BLOCK))
+        return b"".join(blocks) if len(blocks) > 1 else blocks[0]
+    finally:
+        os.close(descriptor)
 
 
 def facts_of(path: str) -> FileFacts:

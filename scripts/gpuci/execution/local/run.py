@@ -144,7 +144,7 @@ class LocalRun:
 
     def _node(self, index: int, device_set: int) -> jobs.NodeFacts:
         # Pretended devices of two shards are different devices: told apart by the node's name.
-        name = f"{os.uname().nodename}-{self._options.run}-{index}"
+        name = f"{os.uname().nodename}-{index}-{self._options.run.rpartition('-')[2]}"
         if device_set < 0:
             return jobs.NodeFacts(name, (), cpu_workers=self._options.cpu_workers)
         gpus = self._options.devices.sets[device_set]
