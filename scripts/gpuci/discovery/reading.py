@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ from gpuci.source import cache as facts_cache
 from gpuci.source.cache import FactsCache
 from gpuci.source.facts import FileFacts
 from gpuci.source.imports import ImportFinder
-from gpuci.source.read import SourceTree, facts_of, quick, read_file, spread, workers_for
+from gpuci.source.parse import parse_source
+from gpuci.source.read import SourceTree, quick, read_file, spread, workers_for
 
 CHUNK = 64
 
@@ -33,75 +34,59 @@ class RootContext(NamedTuple):
 
 
 class ReadFile(NamedTuple):
-    """What was read of one file; `packed` are its facts where they are to be cached."""
+    """What was read of one file; `key` and `packed` (if new) are for the cache."""
 
     path: str
     reading: FileReading
     error: tuple[int, str] | None
     doctest: bool
+    key: bytes | None = None
     packed: bytes | None = None
-
-
-class _Chunk(NamedTuple):
-    context: RootContext
-    files: tuple[tuple[str, bytes | None], ...]  # (path, packed facts)
-    keep: bool  # facts are wanted back
 
 
 def read_files(
     context: RootContext, paths: Sequence[str], *, jobs: int | None = None, cache: FactsCache | None = None
 ) -> dict[str, ReadFile]:
     """Read Python files (ROOT-relative); `jobs` is the number of worker processes (None: one per core)."""
-    keys = {} if cache is None else _digests(context.root, paths)
-    packed = {path: cache.get(key) for path, key in keys.items()} if cache is not None else {}
-    files = [(path, packed.get(path)) for path in paths]
-    chunks = [
-        _Chunk(context, tuple(files[start : start + CHUNK]), cache is not None)
-        for start in range(0, len(files), CHUNK)
-    ]
+    start = partial(_start, context, None if cache is None else cache.known)
+    chunks = [tuple(paths[first : first + CHUNK]) for first in range(0, len(paths), CHUNK)]
     found: dict[str, ReadFile] = {}
-    for answer in spread(_read_chunk, chunks, workers_for(len(paths), jobs)):
+    for answer in spread(_read_chunk, chunks, workers_for(len(paths), jobs), start):
         for file in answer:
             found[file.path] = file
-            if cache is not None and file.packed is not None and file.path in keys:
-                cache.put(keys[file.path], file.packed)
+            if cache is not None and file.key is not None:
+                cache.use(file.key, file.packed)
     return found
 
 
-def _digests(root: str, paths: Sequence[str]) -> dict[str, bytes]:
-    keys: dict[str, bytes] = {}
-    for path in paths:
-        try:
-            keys[path] = facts_cache.digest(read_file(os.path.join(root, path)))
-        except OSError:
-            continue
-    return keys
-
-
-def _read_chunk(chunk: _Chunk) -> list[ReadFile]:
-    reader = _reader(chunk.context)
-    with quick():
-        return [reader.read(path, packed, chunk.keep) for path, packed in chunk.files]
-
-
-@lru_cache(maxsize=1)
-def _reader(context: RootContext) -> _Reader:
-    """One reader per process and root, so that imported modules are read once."""
-    return _Reader(context)
-
-
 class _Reader:
-    def __init__(self, context: RootContext) -> None:
+    """Reads files of one root, one after another; modules that they import are read once."""
+
+    def __init__(self, context: RootContext, packed: dict[bytes, bytes] | None) -> None:
         self._root = context.root
+        self._packed = packed
         self._tree = SourceTree(Path(context.root))
         finder = ImportFinder(self._tree.names, context.bases)
         self._collector = Collector(Evaluator(self._tree, finder), context.rules)
 
-    def read(self, path: str, packed: bytes | None, keep: bool) -> ReadFile:
-        known = None if packed is None else facts_cache.unpack(packed)
-        facts = facts_of(os.path.join(self._root, path)) if known is None else known
-        blob = facts_cache.pack(facts) if keep and known is None else None
-        return ReadFile(path, self._collected(path, facts), facts.error, facts.doctest, blob)
+    def read(self, path: str) -> ReadFile:
+        try:
+            data = read_file(os.path.join(self._root, path))
+        except OSError as error:
+            return self._file(path, FileFacts(error=(1, error.strerror or "can't be read")))
+        if self._packed is None:
+            return self._file(path, parse_source(data))
+        key = facts_cache.digest(data)
+        known = facts_cache.unpack(self._packed[key]) if key in self._packed else None
+        if known is not None:
+            return self._file(path, known, key)
+        facts = parse_source(data)
+        return self._file(path, facts, key, facts_cache.pack(facts))
+
+    def _file(
+        self, path: str, facts: FileFacts, key: bytes | None = None, packed: bytes | None = None
+    ) -> ReadFile:
+        return ReadFile(path, self._collected(path, facts), facts.error, facts.doctest, key, packed)
 
     def _collected(self, path: str, facts: FileFacts) -> FileReading:
         if facts.error is not None:
@@ -111,3 +96,16 @@ class _Reader:
             return self._collector.collect(path)
         finally:
             self._tree.forget(path)
+
+
+# One reader per process: a worker serves one root, and tasks that carried it would be slow.
+_readers: list[_Reader] = []
+
+
+def _start(context: RootContext, packed: dict[bytes, bytes] | None) -> None:
+    _readers[:] = [_Reader(context, packed)]
+
+
+def _read_chunk(paths: tuple[str, ...]) -> list[ReadFile]:
+    with quick():
+        return [_readers[0].read(path) for path in paths]

@@ -43,16 +43,17 @@ class FactsCache:
         self._known = self._load()
         self._used: dict[bytes, bytes] = {}
 
-    def get(self, key: bytes) -> bytes | None:
-        """The packed facts of a content, or None."""
-        blob = self._known.get(key)
+    @property
+    def known(self) -> dict[bytes, bytes]:
+        """Packed facts by digest, as the last run left them."""
+        return self._known
+
+    def use(self, key: bytes, blob: bytes | None) -> None:
+        """Keep a content's facts: `blob`, or the known ones for None."""
+        if blob is None:
+            blob = self._known.get(key)
         if blob is not None:
             self._used[key] = blob
-        return blob
-
-    def put(self, key: bytes, blob: bytes) -> None:
-        """Remember the packed facts of a content."""
-        self._used[key] = blob
 
     def save(self) -> None:
         """Write the entries of this run, at once or not at all; an unwritable directory is no error."""

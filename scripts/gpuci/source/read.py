@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 import warnings
@@ -43,10 +44,9 @@ def read_file(path: str) -> bytes:
 def facts_of(path: str) -> FileFacts:
     """Read and parse one file; one that can't be read gives facts with `error` set."""
     try:
-        data = read_file(path)
+        return parse_source(read_file(path))
     except OSError as error:
         return FileFacts(error=(1, error.strerror or "can't be read"))
-    return parse_source(data)
 
 
 def cores() -> int:
@@ -63,16 +63,28 @@ def workers_for(files: int, jobs: int | None) -> int:
     return cores() if jobs is None else max(1, jobs)
 
 
-def spread(work: Callable[[Task], Answer], tasks: Sequence[Task], workers: int) -> Iterator[Answer]:
-    """The answers of a module-level function, in the order of its tasks, from `workers` processes."""
+def spread(
+    work: Callable[[Task], Answer], tasks: Sequence[Task], workers: int, start: Callable[[], None]
+) -> Iterator[Answer]:
+    """The answers of `work`, in the order of its tasks, from `workers` processes.
+
+    `start` runs once in each process. Both are module-level functions, or partials of one.
+    """
     if workers == 1:
+        start()
         for task in tasks:
             yield work(task)
         return
     # A fork of a process with threads can deadlock, and macOS frameworks don't survive one.
     method = "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
-    with multiprocessing.get_context(method).Pool(workers, initializer=gc.disable) as pool:
+    with multiprocessing.get_context(method).Pool(workers, _start_worker, (start,)) as pool:
         yield from pool.imap(work, tasks)
+
+
+def _start_worker(start: Callable[[], None]) -> None:
+    gc.disable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends the pool
+    start()
 
 
 @contextmanager
