@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,12 @@ PYTHONS = [path for path in os.environ.get("GPUCI_TEST_PYTHONS", "").split(os.pa
 ENVIRONMENT = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 DEVICES = Devices((tuple(map(str, range(8))),), pretended=True)
 
+# One bad file is to cost only itself, in the plain session too.
+PLAIN_OPTIONS = ("--continue-on-collection-errors",)
+PLAIN_PYTEST = Path(__file__).with_name("plain_pytest.py")
+
 RunTree = Callable[..., Report]
+RunPlain = Callable[..., dict[str, str]]
 
 
 class _Nobody:
@@ -45,7 +51,7 @@ def test_python(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _pytest_version(python: str) -> str:
     code = "import importlib.metadata as m; print(m.version('pytest'))"
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
@@ -75,3 +81,39 @@ def run_tree(tmp_path: Path, test_python: str) -> RunTree:
         return build_report(plan, runs, seconds=1.0, setup_seconds=0.0)
 
     return run
+
+
+@pytest.fixture
+def run_plain(tmp_path: Path, test_python: str) -> RunPlain:
+    """Run plain pytest in each root of a tree: node id (from the tree's top) -> pytest's own outcome."""
+
+    def run(tree: Path, *, args: tuple[str, ...] = (), roots: tuple[str, ...] = (".",)) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for number, root in enumerate(roots):
+            above = "" if root == "." else root + "/"
+            out = tmp_path / f"plain-{number}.json"
+            command = [test_python, str(PLAIN_PYTEST), str(out), *PLAIN_OPTIONS, *args]
+            environ = {**os.environ, **ENVIRONMENT, "PYTHONHASHSEED": "0"}
+            done = subprocess.run(
+                command, cwd=tree / root, env=environ, capture_output=True, text=True, check=False
+            )
+            assert out.exists(), done.stdout + done.stderr
+            outcomes: dict[str, str] = json.loads(out.read_text())
+            found.update({above + nodeid: outcome for nodeid, outcome in outcomes.items()})
+        return found
+
+    return run
+
+
+@pytest.fixture
+def write_tree(tmp_path: Path) -> Callable[[dict[str, str]], Path]:
+    """Write files into a new directory."""
+
+    def write(files: dict[str, str]) -> Path:
+        root = tmp_path / "tree"
+        for path, text in files.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+        return root
+
+    return write

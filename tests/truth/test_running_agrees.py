@@ -18,6 +18,7 @@ from gpuci_node.contract import RAN_OUTCOMES, RED_OUTCOMES
 
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.parent.name for path in CASES.glob("*/case.json"))
+RECORDED = ("7.4.4", "8.4.2", "9.2.0")
 # One session can't import two files of one name there. A process per file can, and that is the point.
 PASSES_PER_FILE = "dup_basename_append"
 OUTCOMES = {
@@ -29,6 +30,16 @@ OUTCOMES = {
     "xskipped": "xfailed",
     "xskipped@setup": "xfailed",
     "xpassed": "xpassed",
+}
+
+USAGE_ERROR = 4  # pytest's exit code
+# (case, version) -> node id -> our outcome (None: not reported), where ours is to differ.
+OURS: dict[tuple[str, str], dict[str, str | None]] = {
+    # pytest 7.4 reads a package's marks when the first test below it is set up: that one passes, those
+    # behind it in the same process skip. Here each of the two files has a process and a first test.
+    ("mark_init_two_tests", "7.4.4"): {"sub/test_n.py::test_c": "passed"},
+    # pytest 7.4 knows a virtual environment by its activate script only; we never enter one.
+    ("norecursedirs_default", "7.4.4"): {"realvenv/test_l.py::test_l": None},
 }
 
 RunCase = Callable[[str], Report]
@@ -43,6 +54,15 @@ def recorded(case: Path, version: str) -> dict[str, Any]:
 
 def expected_outcomes(document: dict[str, Any]) -> dict[str, str]:
     """Node id -> outcome, in our words; collectors that failed or skipped have their own ids."""
+    if document["exitstatus"] == USAGE_ERROR:
+        return {item["nodeid"]: "not_finished" for item in document["items"]}
+    ours = OURS.get((document["case"], document["pytest"]), {})
+    outcomes = {**plain_outcomes(document), **ours}
+    return {nodeid: outcome for nodeid, outcome in outcomes.items() if outcome is not None}
+
+
+def plain_outcomes(document: dict[str, Any]) -> dict[str, str]:
+    """The recorded outcomes in our words."""
     return {
         **dict.fromkeys(document["deselected"], "deselected"),
         **{entry["nodeid"]: "collection_error" for entry in document["errors"]},
@@ -79,6 +99,8 @@ def run_case(run_tree: Callable[..., Report], tmp_path: Path) -> RunCase:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != PASSES_PER_FILE])
 def test_every_outcome_is_plain_pytests(name: str, run_case: RunCase, version_of_pytest: str) -> None:
+    if version_of_pytest not in RECORDED:
+        pytest.skip(f"pytest {version_of_pytest} was not recorded, only {', '.join(RECORDED)}")
     expected = expected_outcomes(recorded(CASES / name, version_of_pytest))
     report = run_case(name)
     assert outcomes_of(report) == expected
