@@ -3,6 +3,7 @@
 import heapq
 import itertools
 import random
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -29,7 +30,10 @@ class Run(NamedTuple):
     end: float
 
 
-def schedule(table: SlotTable, jobs: list[Job], key=order_key) -> list[Run]:
+Order = Callable[[int, bool, float, int], tuple[float, ...]]
+
+
+def schedule(table: SlotTable, jobs: list[Job], key: Order = order_key) -> list[Run]:
     """List scheduling with backfilling; asserts at each moment that no waiting job fits."""
     waiting = [job for _, job in sorted((key(*job, i), job) for i, job in enumerate(jobs))]
     ending: list[tuple[float, int]] = []
@@ -49,13 +53,20 @@ def schedule(table: SlotTable, jobs: list[Job], key=order_key) -> list[Run]:
     return runs
 
 
-def makespan(table: SlotTable, jobs: list[Job], key=order_key) -> float:
+def makespan(table: SlotTable, jobs: list[Job], key: Order = order_key) -> float:
     return max(run.end for run in schedule(table, jobs, key))
 
 
+def as_they_come(gpus: int, alone: bool, seconds: float, sequence: int) -> tuple[int]:
+    """The order in which tests come back that need more GPUs than they had."""
+    return (sequence,)
+
+
+any_order = st.sampled_from([order_key, as_they_come])
+widths = st.sampled_from([1, 1, 1, 1, 0, 2, 2, 3, 4, 12])
 jobs_of_a_node = st.lists(
-    st.builds(Job, st.integers(0, 12), st.just(False), st.integers(1, 50).map(float))
-    | st.builds(Job, st.just(1), st.just(True), st.integers(1, 50).map(float)),
+    st.builds(Job, widths, st.sampled_from([False] * 12 + [True]), st.integers(1, 50).map(float)),
+    min_size=1,
     max_size=40,
 )
 tables = st.builds(
@@ -66,19 +77,21 @@ tables = st.builds(
 
 
 @settings(max_examples=200, deadline=None)
-@given(tables, jobs_of_a_node)
-def test_every_job_runs_once_and_everything_is_released(table: SlotTable, jobs: list[Job]) -> None:
-    runs = schedule(table, jobs)
+@given(tables, jobs_of_a_node, any_order)
+def test_every_job_runs_once_and_everything_is_released(
+    table: SlotTable, jobs: list[Job], order: Order
+) -> None:
+    runs = schedule(table, jobs, order)
     assert sorted(run.job for run in runs) == sorted(jobs)
     assert table.idle
     assert table.take(1, alone=True) is not None
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(1, 9), st.integers(1, 3), jobs_of_a_node)
-def test_no_device_is_used_twice(gpus: int, lanes: int, jobs: list[Job]) -> None:
+@given(st.integers(1, 9), st.integers(1, 3), jobs_of_a_node, any_order)
+def test_no_device_is_used_twice(gpus: int, lanes: int, jobs: list[Job], order: Order) -> None:
     """At most `lanes` one-GPU jobs share a device; a wide or lone job shares none of its devices."""
-    runs = schedule(SlotTable([str(i) for i in range(gpus)], lanes), jobs)
+    runs = schedule(SlotTable([str(i) for i in range(gpus)], lanes), jobs, order)
     for one, other in itertools.combinations(runs, 2):
         if one.start < other.end and other.start < one.end:
             assert one.slot.index != other.slot.index
@@ -178,6 +191,16 @@ def test_lanes_fill_the_gpus_first_and_wide_slots_hold_all_lanes() -> None:
         table.release(slot)
     assert table.take(2) == Slot(2, ("2", "3"))
     assert table.take(1) == Slot(9, ("1",))
+
+
+def test_a_wide_slot_waits_for_every_lane() -> None:
+    table = SlotTable(["0", "1"], workers_per_gpu=2)
+    *first_lanes, second_lane = [table.take(1) for _ in range(3)]
+    for slot in first_lanes:
+        assert slot is not None
+        table.release(slot)
+    assert second_lane == Slot(2, ("0",))
+    assert table.take(2) is None
 
 
 def test_alone_waits_for_everything_and_takes_everything() -> None:

@@ -146,9 +146,8 @@ def _file_seconds(file: TestFile, tests: Iterable[str], estimates: Estimates) ->
 def _units(
     file: TestFile, pieces: Sequence[_Piece], owner: int, skipped: Sequence[str], timeout: float
 ) -> tuple[Unit, ...]:
-    others = [nodeid for i, piece in enumerate(pieces) if i != owner for nodeid in piece.tests] + list(
-        skipped
-    )
+    others = [nodeid for i, piece in enumerate(pieces) if i != owner for nodeid in piece.tests]
+    others += skipped
     rest: Select = {"except": others} if others else "all"
     return tuple(
         Unit(

@@ -79,10 +79,11 @@ def test_the_seconds_of_a_whole_file_say_nothing_of_its_functions() -> None:
 
 
 @settings(deadline=None)
-@given(st.permutations(sorted(DURATIONS)))
-def test_the_order_of_durations_does_not_matter(order: list[str]) -> None:
-    there = learn(DURATIONS, 1.0)
-    assert learn({nodeid: DURATIONS[nodeid] for nodeid in order}, 1.0) == there
+@given(st.lists(st.floats(0, 1e4), min_size=1))
+def test_the_order_of_durations_does_not_matter(seconds: list[float]) -> None:
+    """Not even in the last digit, where sums of floats depend on their order."""
+    items = [(f"d/t{i % 2}.py::f{i % 3}[{i}]", value) for i, value in enumerate(seconds)]
+    assert learn(dict(items), 1.0) == learn(dict(reversed(items)), 1.0)
 
 
 @settings(deadline=None)
