@@ -84,6 +84,8 @@ def _called_mark(evaluator: Evaluator, scope: Scope, mark: Mark, function: Value
         target = evaluator.evaluate(scope, args[0][1])
         if isinstance(target, (Function, Class)) and target.binding.name != "<lambda>":
             return _with_mark(target, _at(mark, line))
+        if target == NONE:
+            return Unknown("a mark on None")  # the branch of an optional argument that isn't taken
     return Marked(_extended(evaluator, scope, mark, term))
 
 

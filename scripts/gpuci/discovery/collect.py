@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gpuci.discovery.calls import as_mark
 from gpuci.discovery.classes import ClassReader, ClassReading
-from gpuci.discovery.evaluate import Evaluator, with_marks
+from gpuci.discovery.evaluate import MAX_STEPS, Evaluator, with_marks
 from gpuci.discovery.marks import Marks, own_pytestmark
 from gpuci.discovery.members import (
     IGNORED,
@@ -54,8 +54,11 @@ class Collector:
 
     def collect(self, path: str) -> FileReading:
         """The tests of a file; nothing of it is kept."""
+        self._evaluator.steps = 0
         try:
             return self._collect(path)
+        except RecursionError:
+            return FileReading(opaque="too deep to be followed")
         finally:
             self._evaluator.forget(path)
             self._classes.forget(path)
@@ -80,6 +83,8 @@ class Collector:
                 reasons.append(reason)
         reasons.append(self._mutated_classes(module))
         opaque = next((reason for reason in reasons if reason), None)
+        if self._evaluator.steps > MAX_STEPS:
+            opaque = "too much to follow"
         if not items and opaque is None:
             opaque = self._looks_like_tests(module)
         return FileReading(tuple(once(items)), opaque)

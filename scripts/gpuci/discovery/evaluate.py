@@ -29,6 +29,8 @@ from gpuci.discovery.values import (
 from gpuci.source.facts import Binding, FileFacts, FunctionFact, Term
 
 MAX_DEPTH = 25
+# Terms evaluated for one file; a helper that calls itself twice would never end.
+MAX_STEPS = 50_000
 # Looked for outside the tree even where the tree is their own repository.
 _OUTSIDE = frozenset({"pytest", "unittest"})
 
@@ -55,6 +57,7 @@ class Evaluator:
         self._finder = finder
         self._modules: dict[str, Namespace | None] = {}
         self.depth = 0
+        self.steps = 0
 
     def module(self, path: str) -> Namespace | None:
         """The namespace of a file, or None if it can't be read."""
@@ -88,8 +91,9 @@ class Evaluator:
     def evaluate(self, scope: Scope, term: Term) -> Value:
         """The value of a term in a scope."""
         handler = expressions.TERMS.get(term[0])
-        if handler is None or self.depth > MAX_DEPTH:
-            return Unknown()
+        self.steps += 1
+        if handler is None or self.depth > MAX_DEPTH or self.steps > MAX_STEPS:
+            return Unknown("too much to follow")
         self.depth += 1
         try:
             return handler(self, scope, term)
@@ -199,7 +203,7 @@ class Evaluator:
     def run(self, helper: Function, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
         """What a helper of the tree returns for these arguments."""
         fact: FunctionFact = helper.binding.value
-        if not fact.body or self.depth > MAX_DEPTH:
+        if not fact.body or self.depth > MAX_DEPTH or self.steps > MAX_STEPS:
             return Unknown(f"{helper.binding.name}() can't be followed")
         self.depth += 1
         try:

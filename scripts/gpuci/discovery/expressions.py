@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     from gpuci.discovery.evaluate import Evaluator
     from gpuci.discovery.scopes import Scope
 
+# Lists that double themselves line by line end here.
+MAX_VALUES = 1000
+
 
 def added(left: Value, right: Value) -> Value:
     if isinstance(left, Items) and isinstance(right, Items):
-        return Items(left.kind, left.values + right.values)
+        return Items(left.kind, (left.values + right.values)[:MAX_VALUES])
     if isinstance(left, Items):
         return Items(left.kind, (*left.values, right))
     return Unknown("a sum can't be followed")
@@ -58,7 +61,7 @@ def _items(evaluator: Evaluator, scope: Scope, term: Term) -> Value:
             values += inner.values if isinstance(inner, Items) else (inner,)
         else:
             values.append(evaluator.evaluate(scope, element))
-    return Items(term[0], tuple(values))
+    return Items(term[0], tuple(values[:MAX_VALUES]))
 
 
 def _dict(evaluator: Evaluator, scope: Scope, term: Term) -> Value:

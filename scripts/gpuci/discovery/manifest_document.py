@@ -111,6 +111,12 @@ class _Fields:
             raise _wrong(f"{self.where}.{name}", "is negative")
         return number
 
+    def seconds(self, name: str) -> float:
+        value = float(self.get(name, int, float))
+        if not 0 < value < float("inf"):
+            raise _wrong(f"{self.where}.{name}", "is no positive number")
+        return value
+
     def one_of(self, name: str, allowed: tuple[str, ...]) -> str:
         value = self.text(name)
         if value not in allowed:
@@ -157,7 +163,6 @@ def _read_root(fields: _Fields) -> Root:
 
 
 def _read_target(fields: _Fields) -> TestTarget:
-    timeout = fields.value.get("timeout")
     return TestTarget(
         nodeid=fields.text("nodeid"),
         test_path=fields.text("test_path"),
@@ -171,7 +176,7 @@ def _read_target(fields: _Fields) -> TestTarget:
         skip=fields.optional_text("skip"),
         gpus=fields.number("gpus"),
         kind=fields.one_of("class", KINDS),
-        timeout=None if timeout is None else float(fields.get("timeout", int, float)),
+        timeout=None if fields.value.get("timeout") is None else fields.seconds("timeout"),
         markers=fields.each("markers", _read_marker),
         opaque=fields.optional_text("opaque"),
     )

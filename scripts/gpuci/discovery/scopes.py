@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _BINDING = frozenset({"def", "class", "assign", "augment", "import", "from", "del"})
 
+# Of more definitions of one name, the last ones are enough.
+MAX_ALTERNATIVES = 16
+
 
 class Namespace:
     """The names of a module (`parent` None) or of a class body, in the order of their first binding."""
@@ -31,6 +34,7 @@ class Namespace:
         self.stars: list[Binding] = []
         self.others: list[Binding] = []
         self.dotted: dict[str, Value] = {}
+        self.exports: frozenset[str] | None = None
         self._values: dict[str, Value | None] = {}
         self._busy: dict[str, int] = {}
         self._inner: list[Namespace] = []
@@ -97,7 +101,7 @@ class Namespace:
             if binding.kind == "del":
                 continue  # it may have been used before: `class A(_Base)`, `del _Base`
             alternatives.append(self._evaluate(name, index, binding))
-            if not binding.conditional:
+            if not binding.conditional or len(alternatives) == MAX_ALTERNATIVES:
                 break
         return either(alternatives) if alternatives else None
 
@@ -132,23 +136,30 @@ class Namespace:
         for star in self.stars:
             module, level = star.value
             other = self.evaluator.import_module(module, level, self.path)
-            for name in exported(other) if other is not None else ():
+            for name in sorted(exported(other)) if other is not None else ():
                 if name not in self.bindings:
                     yield name, star.line
 
 
-def exported(module: Namespace, seen: tuple[str, ...] = ()) -> list[str]:
+def exported(module: Namespace) -> frozenset[str]:
     """The names that `from module import *` binds."""
+    if module.exports is None:
+        module.exports = frozenset(_exported(module, set()))
+    return module.exports
+
+
+def _exported(module: Namespace, seen: set[str]) -> Iterator[str]:
+    seen.add(module.path)
     listed = module.bindings.get("__all__")
-    if listed and listed[-1].value and listed[-1].kind == "assign" and listed[-1].value[0] == "constant":
-        return list(listed[-1].value[1])
-    names = [name for name in module.bindings if not name.startswith("_")]
+    if listed and listed[-1].kind == "assign" and listed[-1].value[0] == "constant":
+        yield from listed[-1].value[1]
+        return
+    yield from (name for name in module.bindings if not name.startswith("_"))
     for star in module.stars:
         name, level = star.value
         other = module.evaluator.import_module(name, level, module.path)
-        if other is not None and other.path not in seen and other is not module:
-            names += exported(other, (*seen, module.path))
-    return names
+        if other is not None and other.path not in seen:
+            yield from _exported(other, seen)
 
 
 class Local:
