@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -51,16 +53,24 @@ def test_python(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+class Versions(NamedTuple):
+    """(major, minor, …) of a Python and of the pytest that it has."""
+
+    python: tuple[int, ...]
+    pytest: tuple[int, ...]
+
+
 @cache
-def _pytest_version(python: str) -> str:
-    code = "import importlib.metadata as m; print(m.version('pytest'))"
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+def _versions(python: str) -> Versions:
+    code = "import importlib.metadata as m, platform as p; print(p.python_version(), m.version('pytest'))"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    return Versions(*(tuple(map(int, re.findall(r"\d+", text))) for text in done.stdout.split()))
 
 
 @pytest.fixture
-def version_of_pytest(test_python: str) -> str:
-    """The version of pytest that `test_python` has."""
-    return _pytest_version(test_python)
+def versions(test_python: str) -> Versions:
+    """The versions of `test_python` and of its pytest."""
+    return _versions(test_python)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,13 +68,13 @@ def files_of(tree: str) -> dict[str, str]:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_every_outcome_is_plain_pytests(
     case: Case,
-    version_of_pytest: str,
+    versions: Any,
     write_tree: Callable[[dict[str, str]], Path],
     run_tree: Callable[..., Report],
     run_plain: Callable[..., dict[str, str]],
 ) -> None:
-    if tuple(map(int, version_of_pytest.split(".")[:2])) < case.since:
-        pytest.skip(f"pytest {version_of_pytest} has no such feature, {'.'.join(map(str, case.since))} has")
+    if versions.pytest < case.since:
+        pytest.skip(f"comes with pytest {'.'.join(map(str, case.since))}")
     root = write_tree(files_of(case.tree))
     report = run_tree(root, args=case.args, packages=case.roots)
     ours = {test.nodeid: test.outcome for test in report.tests}

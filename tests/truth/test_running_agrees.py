@@ -19,6 +19,8 @@ from gpuci_node.contract import RAN_OUTCOMES, RED_OUTCOMES
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.parent.name for path in CASES.glob("*/case.json"))
 RECORDED = ("7.4.4", "8.4.2", "9.2.0")
+# The ids of enum members come from str(), which says something else of IntEnum and Flag in older Pythons.
+SINCE_PYTHON = {"param_enum": (3, 11)}
 # One session can't import two files of one name there. A process per file can, and that is the point.
 PASSES_PER_FILE = "dup_basename_append"
 OUTCOMES = {
@@ -98,10 +100,13 @@ def run_case(run_tree: Callable[..., Report], tmp_path: Path) -> RunCase:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != PASSES_PER_FILE])
-def test_every_outcome_is_plain_pytests(name: str, run_case: RunCase, version_of_pytest: str) -> None:
-    if version_of_pytest not in RECORDED:
-        pytest.skip(f"pytest {version_of_pytest} was not recorded, only {', '.join(RECORDED)}")
-    expected = expected_outcomes(recorded(CASES / name, version_of_pytest))
+def test_every_outcome_is_plain_pytests(name: str, run_case: RunCase, versions: Any) -> None:
+    version = ".".join(map(str, versions.pytest))
+    if version not in RECORDED:
+        pytest.skip(f"pytest {version} was not recorded, only {', '.join(RECORDED)}")
+    if versions.python < SINCE_PYTHON.get(name, ()):
+        pytest.skip("the recorded ids are those of a newer Python")
+    expected = expected_outcomes(recorded(CASES / name, version))
     report = run_case(name)
     assert outcomes_of(report) == expected
     assert report.verdict == expected_verdict(expected), report.reason
