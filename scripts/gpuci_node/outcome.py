@@ -8,6 +8,8 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
+from gpuci_node.worker import in_tree
+
 _TAIL = 6000  # characters of a traceback that are kept, and as many of captured output
 _LINE = 300
 
@@ -15,9 +17,9 @@ _LINE = 300
 class Tracker:
     """Collects the reports of one item; `record()` after its teardown."""
 
-    def __init__(self, item: pytest.Item, root_dir: str) -> None:
+    def __init__(self, item: pytest.Item, spec: Dict[str, Any]) -> None:
         self._item = item
-        self._root_dir = root_dir
+        self._spec = spec
         self._phases: Dict[str, pytest.TestReport] = {}
         self._failed_subtests: List[pytest.TestReport] = []
 
@@ -69,9 +71,7 @@ class Tracker:
     def _where(self, report: Optional[pytest.TestReport]) -> Tuple[str, Optional[int]]:
         crash = getattr(getattr(report, "longrepr", None), "reprcrash", None)
         if crash is not None:
-            path = os.path.relpath(
-                os.path.join(str(self._item.config.invocation_params.dir), crash.path), self._root_dir
-            )
+            path = in_tree(self._spec, crash.path)
             if not path.startswith(os.pardir):
                 return path, crash.lineno
         return self.item_place()
@@ -79,7 +79,7 @@ class Tracker:
     def item_place(self) -> Tuple[str, Optional[int]]:
         """ROOT-relative path and line (from 1) of the test itself."""
         line = self._item.location[1]
-        return os.path.relpath(str(self._item.path), self._root_dir), None if line is None else line + 1
+        return in_tree(self._spec, str(self._item.path)), None if line is None else line + 1
 
 
 def _message(outcome: str, report: pytest.TestReport) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Dict, Generator, List, Optional
 import pytest
 
 from gpuci_node import contract, options, outcome, policy
-from gpuci_node.worker import Channel, own_arguments
+from gpuci_node.worker import Channel, here, in_tree, own_arguments
 
 
 class WorkerPlugin:
@@ -21,7 +21,7 @@ class WorkerPlugin:
     def __init__(self, spec: Dict[str, Any], channel: Channel) -> None:
         self.spec = spec
         self.channel = channel
-        self.file = Path(spec["root_dir"]) / spec["file"]
+        self.file = Path(here(spec, spec["file"]))
         self.deselected: List[str] = []
         self.errors: List[Dict[str, Any]] = []
         self.skipped: List[Dict[str, Any]] = []
@@ -89,13 +89,11 @@ class WorkerPlugin:
 
     def _collector_id(self, nodeid: str) -> str:
         path, separator, rest = nodeid.partition("::")
-        joined = os.path.normpath(os.path.join(self.spec["root"], path)) if path else self.spec["file"]
-        return joined + separator + rest
+        return (in_tree(self.spec, path) if path else self.spec["file"]) + separator + rest
 
     def nodeid(self, item: pytest.Item) -> str:
         """ROOT-relative path + what pytest prints after the first `::`."""
-        path = os.path.relpath(str(item.path), self.spec["root_dir"])
-        return path + "::" + item.nodeid.partition("::")[2]
+        return in_tree(self.spec, str(item.path)) + "::" + item.nodeid.partition("::")[2]
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: List[pytest.Item]) -> Generator[None, Any, None]:
@@ -155,7 +153,7 @@ class WorkerPlugin:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
         self._mask()
         nodeid = self.nodeid(item)
-        self.tracker = outcome.Tracker(item, self.spec["root_dir"])
+        self.tracker = outcome.Tracker(item, self.spec)
         path, line = self.tracker.item_place()
         limit = outcome.timeout(item, self.spec["timeout"])
         self.channel.send("start", nodeid=nodeid, timeout=limit, file=path, line=line)

@@ -47,6 +47,7 @@ def main(path: str) -> int:
     except ImportError as error:
         channel.send("broken", text="%s has no usable pytest: %s" % (sys.executable, error))
         return 4
+    spec["here"] = os.getcwd()
     sys.argv = ["pytest"]
     args = [*own_arguments(spec), *spec["pytest_args"], *spec["args"]]
     return int(pytest.main(args, plugins=[WorkerPlugin(spec, channel)]))
@@ -57,8 +58,8 @@ def own_arguments(spec: Dict[str, Any]) -> List[str]:
 
     `--rootdir`, `-c` and `--confcutdir` keep it from finding configuration above ROOT.
     """
-    root = os.path.join(spec["root_dir"], spec["root"])
-    config_file = os.path.join(spec["root_dir"], spec["config_file"]) if spec["config_file"] else os.devnull
+    root = spec["here"]
+    config_file = here(spec, spec["config_file"]) if spec["config_file"] else os.devnull
     return [
         "--rootdir=" + root,
         "--confcutdir=" + root,
@@ -67,6 +68,20 @@ def own_arguments(spec: Dict[str, Any]) -> List[str]:
         "-ocache_dir=" + os.path.join(spec["scratch"], "cache"),
         "--continue-on-collection-errors",
     ]
+
+
+def here(spec: Dict[str, Any], path: str) -> str:
+    """The absolute path of a ROOT-relative one, as pytest will see it.
+
+    pytest collects below the real working directory, links on the way to it resolved.
+    """
+    return os.path.normpath(os.path.join(spec["here"], os.path.relpath(path, spec["root"])))
+
+
+def in_tree(spec: Dict[str, Any], path: str) -> str:
+    """The ROOT-relative path of one that pytest names (relative ones: to the working directory)."""
+    below = os.path.relpath(os.path.join(spec["here"], path), spec["here"])
+    return os.path.normpath(os.path.join(spec["root"], below))
 
 
 def _answer_dumps() -> None:

@@ -70,3 +70,36 @@ def test_links_are_followed_inside_the_tree(
     assert ours == {**REAL, **added}
     assert ours.items() <= plain.items()
     assert (len(plain) > len(ours)) == plain_has_more
+
+
+def test_a_root_that_is_a_link_runs_under_its_own_name(
+    write_tree: Callable[[dict[str, str]], Path],
+    run_tree: Callable[..., Report],
+    run_plain: Callable[..., dict[str, str]],
+) -> None:
+    files = {f"packages/{path}": text for path, text in FILES.items()}
+    broken = "class TestBad:\n    pytestmark = (1,)\n    def test_c(self):\n        pass\n"
+    tree = write_tree({**files, "packages/real/test_bad.py": broken})
+    write_links(tree, {"linked": "packages"})
+    report = run_tree(tree, packages=("linked",))
+    ours = {test.nodeid: test.outcome for test in report.tests}
+    assert ours == run_plain(tree, roots=("linked",))
+    assert sorted(ours) == [
+        "linked/real/test_a.py::test_a",
+        "linked/real/test_a.py::test_b",
+        "linked/real/test_bad.py::TestBad",
+    ]
+    assert {test.file for test in report.tests} == {"linked/real/test_a.py", "linked/real/test_bad.py"}
+
+
+def test_a_tree_may_lie_behind_a_link(
+    write_tree: Callable[[dict[str, str]], Path], run_tree: Callable[..., Report], tmp_path: Path
+) -> None:
+    write_tree(FILES)
+    (tmp_path / "link").symlink_to("tree")
+    report = run_tree(tmp_path / "link")
+    assert {test.nodeid: test.outcome for test in report.tests} == REAL
+    assert {(test.file, test.line) for test in report.tests} == {
+        ("real/test_a.py", 1),
+        ("real/test_a.py", 4),
+    }
