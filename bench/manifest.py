@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import resource
 import subprocess
 import sys
 import tempfile
@@ -125,6 +126,12 @@ def manifest(root: Path, jobs: int | None, cache: Path | None) -> tuple[float, i
     return time.perf_counter() - started, len(found.targets)
 
 
+def cpu_seconds() -> float:
+    """CPU time of this process and of the workers that have ended."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
 def in_fresh_process(*arguments: str) -> str:
     """The output of this script for one measurement: nothing is warm but the disk."""
     command = [sys.executable, __file__, *arguments]
@@ -132,22 +139,29 @@ def in_fresh_process(*arguments: str) -> str:
 
 
 def measure(root: Path, options: argparse.Namespace) -> None:
-    """Print the measurements of one run."""
-    cache = root.parent / "cache"
+    """Print the measurements of one run: wall seconds (and CPU seconds) of the best round."""
+    place = ["--root", str(root)]
     jobs = ["--jobs", str(options.jobs)] if options.jobs else []
-    baseline, cold, warm = [], [], []
-    for _ in range(options.rounds):
-        baseline.append(float(in_fresh_process("--measure", "parse", "--root", str(root))))
-        cold.append(in_fresh_process("--measure", "manifest", "--root", str(root), *jobs).split())
-    for _ in range(options.rounds + 1):
-        with_cache = ["--root", str(root), "--cache", str(cache), *jobs]
-        warm.append(in_fresh_process("--measure", "manifest", *with_cache).split())
-    parse, manifest_seconds = min(baseline), min(float(seconds) for seconds, _ in cold)
-    ratio = manifest_seconds / parse
-    print(f"{options.files} files, {cold[0][1]} targets, best of {options.rounds}")
-    print(f"read and ast.parse, one process: {parse:.2f} s")
-    print(f"manifest, {options.jobs or cores()} worker processes:  {manifest_seconds:.2f} s")
-    print(f"manifest, from the cache:        {min(float(seconds) for seconds, _ in warm[1:]):.2f} s")
+    cached = ["--cache", str(root.parent / "cache")]
+    in_fresh_process("--measure", "manifest", *place, *jobs, *cached)
+    rounds = [
+        [
+            in_fresh_process("--measure", "parse", *place).split(),
+            in_fresh_process("--measure", "manifest", *place, *jobs).split(),
+            in_fresh_process("--measure", "manifest", *place, *jobs, *cached).split(),
+        ]
+        for _ in range(options.rounds)
+    ]
+    names = (
+        "read and ast.parse, one process",
+        f"manifest, {options.jobs or cores()} worker processes",
+        "manifest, from the cache",
+    )
+    print(f"{options.files} files, {rounds[0][1][2]} targets, {cores()} cores, best of {options.rounds}")
+    best = [min((float(wall), float(cpu)) for wall, cpu, _ in column) for column in zip(*rounds, strict=True)]
+    for name, (wall, cpu) in zip(names, best, strict=True):
+        print(f"{name + ':':34}{wall:7.2f} s  (CPU {cpu:.2f} s)")
+    ratio = best[1][0] / best[0][0]
     print(f"ratio: {ratio:.2f} ({'within' if ratio <= TARGET else 'ABOVE'} {TARGET})")
 
 
@@ -162,9 +176,11 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure == "parse":
-        print(read_and_parse(sorted(options.root.glob("tests/*/*.py"))))
+        paths = sorted(options.root.glob("tests/*/*.py"))
+        print(read_and_parse(paths), cpu_seconds(), len(paths))
     elif options.measure == "manifest":
-        print(*manifest(options.root, options.jobs, options.cache))
+        seconds, targets = manifest(options.root, options.jobs, options.cache)
+        print(seconds, cpu_seconds(), targets)
     else:
         with tempfile.TemporaryDirectory() as directory:
             root = Path(directory) / "tree"

@@ -59,12 +59,11 @@ def _discover(root: Path, config: Config, jobs: int | None, cache_dir: Path | No
     for plan in plans:
         walked = _walk(root, plan, entries, tree)
         context = RootContext(str(root), plan.rules, _bases(plan, plans))
-        known = read_files(context, walked.modules, jobs=jobs, cache=cache)
-        readers.append(_RootReader(walked, known, maker))
-        targets += readers[-1].read(tree)
+        readers.append(_RootReader(walked, maker))
+        targets += readers[-1].read(tree, read_files(context, walked.modules, jobs=jobs, cache=cache))
     if cache is not None:
         cache.save()
-    errors = [error for reader in readers for error in reader.errors()]
+    errors = [error for reader in readers for error in reader.errors]
     return Manifest(tuple(targets), tuple(reader.root(config) for reader in readers), tuple(errors))
 
 
@@ -136,43 +135,38 @@ def _bases(own: RootPlan, plans: Sequence[RootPlan]) -> tuple[str, ...]:
 class _RootReader:
     """Reads the files of one root into targets; remembers which of them are kept, and why."""
 
-    def __init__(self, part: _Walked, known: dict[str, ReadFile], maker: TargetMaker) -> None:
+    def __init__(self, part: _Walked, maker: TargetMaker) -> None:
         self._part = part
-        self._known = known
         self._maker = maker
         self._files: list[str] = []
         self._opaque: dict[str, str] = {}
+        self.errors: list[SourceError] = []
 
-    def read(self, tree: SourceTree) -> Iterator[TestTarget]:
-        """The targets of all files, in order."""
+    def read(self, tree: SourceTree, modules: Iterator[ReadFile]) -> Iterator[TestTarget]:
+        """The targets of all files, in order; `modules` are the Python files among them."""
         for file in self._part.files:
-            reading = self._reading(file)
-            doctest = file.doctest and self._has_doctest(file.path, tree)
-            if not (reading.items or reading.opaque or doctest or file.hook):
-                continue
-            self._files.append(file.path)
-            why = file.hook or reading.opaque or ("doctests" if doctest else None)
-            if why is not None:
-                self._opaque[file.path] = why
-            for item in reading.items:
-                yield self._maker.make(item, file.path, self._part.plan.path)
-            if doctest:
-                yield self._maker.file(file.path, self._part.plan.path, "doctests")
+            if file.path.endswith(".py"):
+                known = next(modules)
+                doctest = file.doctest and known.doctest
+            else:
+                known = ReadFile(file.path, FileReading(), None, False)
+                doctest = file.doctest and tree.has_prompt(file.path)
+            yield from self._targets(file, known, doctest)
 
-    def _reading(self, file: FoundFile) -> FileReading:
-        known = self._known.get(file.path)
-        return known.reading if file.module and known is not None else FileReading()
-
-    def _has_doctest(self, path: str, tree: SourceTree) -> bool:
-        known = self._known.get(path)
-        return tree.has_prompt(path) if known is None else known.doctest
-
-    def errors(self) -> Iterator[SourceError]:
-        """The files that are no Python, as far as they are kept."""
-        for path in self._files:
-            known = self._known.get(path)
-            if known is not None and known.error is not None:
-                yield SourceError(path, *known.error)
+    def _targets(self, file: FoundFile, known: ReadFile, doctest: bool) -> Iterator[TestTarget]:
+        reading = known.reading if file.module else FileReading()
+        why = file.hook or reading.opaque or ("doctests" if doctest else None)
+        if not reading.items and why is None:
+            return
+        self._files.append(file.path)
+        if why is not None:
+            self._opaque[file.path] = why
+        if known.error is not None:
+            self.errors.append(SourceError(file.path, *known.error))
+        for item in reading.items:
+            yield self._maker.make(item, file.path, self._part.plan.path)
+        if doctest:
+            yield self._maker.file(file.path, self._part.plan.path, "doctests")
 
     def root(self, config: Config) -> Root:
         """The root as the manifest holds it."""

@@ -7,7 +7,7 @@ tests import are read once per worker.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -46,17 +46,18 @@ class ReadFile(NamedTuple):
 
 def read_files(
     context: RootContext, paths: Sequence[str], *, jobs: int | None = None, cache: FactsCache | None = None
-) -> dict[str, ReadFile]:
-    """Read Python files (ROOT-relative); `jobs` is the number of worker processes (None: one per core)."""
+) -> Iterator[ReadFile]:
+    """Read Python files (ROOT-relative), in order, as workers hand them in.
+
+    `jobs` is the number of worker processes (None: one per core).
+    """
     start = partial(_start, context, None if cache is None else cache.known)
     chunks = [tuple(paths[first : first + CHUNK]) for first in range(0, len(paths), CHUNK)]
-    found: dict[str, ReadFile] = {}
     for answer in spread(_read_chunk, chunks, workers_for(len(paths), jobs), start):
         for file in answer:
-            found[file.path] = file
             if cache is not None and file.key is not None:
                 cache.use(file.key, file.packed)
-    return found
+            yield file
 
 
 class _Reader:

@@ -110,7 +110,7 @@ def test_junk_anywhere_is_a_config_error(place: tuple[Any, ...], junk: object) -
     for key in ("document", *place)[:-1]:
         inner = inner[key]
     inner[("document", *place)[-1]] = junk
-    with pytest.raises(ConfigError, match="^manifest"):
+    with pytest.raises(ConfigError, match=r"^manifest"):
         from_document(document["document"])
 
 
