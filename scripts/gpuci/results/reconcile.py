@@ -48,6 +48,7 @@ class _Reconciliation:
         self.elsewhere = frozenset(plan.cpu_units) if elsewhere else frozenset[str]()
         self.found: dict[str, TestResult] = {}
         self.red_units: set[str] = set()
+        self.files: set[str] = set()
 
     def results(self) -> tuple[TestResult, ...]:
         for nodeid in [*self.facts.collected, *self.facts.started, *self.facts.ended]:
@@ -57,6 +58,7 @@ class _Reconciliation:
             if nodeid not in self.found and function_id(nodeid) not in self.skipped:
                 self._add(_concluded(nodeid, "deselected", DESELECTED, entry.shard, entry.attempt))
         seen = {*self.found, *map(function_id, self.found)}
+        self.files = {nodeid.partition("::")[0] for nodeid in self.found}
         for target in self.plan.targets:
             if target not in self.skipped and not _covered(target, seen):
                 self._add(self._of_target(target))
@@ -143,6 +145,8 @@ class _Reconciliation:
         if unit in self.facts.settled:
             return None
         if unit in self.facts.listed:
+            if target in self.files:
+                return None  # it stands for tests whose names only pytest knows, such as doctests
             return _concluded(target, "not_collected", NO_SUCH_TEST, shard, attempt)
         return _concluded(target, "not_finished", NO_RECORD, shard, attempt)
 
@@ -164,7 +168,8 @@ class _Reconciliation:
         return shard, self.facts.attempts.get(shard, 1)
 
     def _is_planned(self, nodeid: str) -> bool:
-        return function_id(nodeid) in self.known or nodeid in self.known
+        """Whether it, its function, or its file as a whole (doctests) is a target."""
+        return bool(self.known & {nodeid, function_id(nodeid), nodeid.partition("::")[0]})
 
     def _is_unplanned(self, nodeid: str) -> bool:
         return "::" in nodeid and not self._is_planned(nodeid)

@@ -86,6 +86,7 @@ ONE, TWO, THREE = "a.py::one", "a.py::two", "a.py::three"
 WHOLE = make_plan([unit("u")], [ONE, TWO])
 NO_TARGETS = make_plan([unit("u")], [])
 CLASSES = make_plan([unit("u")], ["a.py::A::x", "a.py::A::y", "a.py::B::x"])
+DOCTESTS = make_plan([unit("u")], [ONE, "a.py"])
 NIGHTLY = [SkippedTest(TWO, "nightly: not today")]
 SKIPS = make_plan([unit("u", select={"except": [TWO]})], [ONE, TWO], skipped=NIGHTLY)
 SPLIT = make_plan(
@@ -116,6 +117,8 @@ CASES = [
         "1.1 u {one[a] one[b::c] two} one[a]=passed one[b::c]=failed two=passed",
         "one[a]=passed one[b::c]=failed two=passed",
     ),
+    ("doctests", DOCTESTS, "1.1 u {one a.f} one=passed a.f=passed", "one=passed a.f=passed"),
+    ("no doctest in pytest", DOCTESTS, "1.1 u {}", "one=not_collected .=not_collected"),
     ("not importable", WHOLE, "1.1 u .=collection_error", ".=collection_error"),
     ("not importable, said to be empty", WHOLE, "1.1 u {} .=collection_error", ".=collection_error"),
     ("module skipped as a whole", WHOLE, "1.1 u .=skipped", ".=skipped"),
@@ -236,6 +239,10 @@ def test_the_cpu_pool_is_shard_0() -> None:
 def test_unplanned(told: str, unplanned: bool) -> None:
     results = {result.nodeid: result for result in reconcile(WHOLE, runs("1.1 u {one two} " + told))}
     assert results[outcomes(told)[0][0]].unplanned is unplanned
+
+
+def test_a_file_that_is_a_target_plans_what_is_in_it() -> None:
+    assert not any(result.unplanned for result in reconcile(DOCTESTS, runs("1.1 u {one a.f} a.f=failed")))
 
 
 def test_everything_of_a_record_is_kept() -> None:
