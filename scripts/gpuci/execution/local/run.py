@@ -38,7 +38,7 @@ class Listener(Protocol):
 
 @dataclass(frozen=True)
 class Options:
-    """How to run here: `python` runs the tests; `out` and `scratch` (temporary files) get a folder a shard."""
+    """How to run: `python` runs the tests; `out` and `scratch` (temporary files) hold a folder a shard."""
 
     root: Path
     out: Path
@@ -91,12 +91,10 @@ class LocalRun:
                 for key, _events in self._selector.select(_TICK_SECONDS):
                     self._read(key.data)
                 self._listener.tick(time.time())
-        return sorted(self._done, key=lambda run: run.index)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the run was ended by a signal."""
-        return self._interrupts > 0
+        never = [
+            ShardRun(index, (), _cancelled("the run was stopped before it began")) for index in self._waiting
+        ]
+        return sorted([*self._done, *never], key=lambda run: run.index)
 
     def _start_waiting(self) -> None:
         while self._waiting and self._free and not self._interrupts:
@@ -177,7 +175,7 @@ class LocalRun:
         del self._running[running.index]
         if running.device_set >= 0:
             self._free.append(running.device_set)
-        self._done.append(_shard_run(running))
+        self._done.append(_shard_run(running, killed=self._interrupts > 1))
 
     # -- ending ----------------------------------------------------------------------------------
 
@@ -201,11 +199,17 @@ class LocalRun:
                 running.process.kill()
 
 
-def _shard_run(running: Running) -> ShardRun:
-    """The journal if it is whole and the verdict's, else what the log carried."""
+def _shard_run(running: Running, *, killed: bool) -> ShardRun:
+    """The journal if it is whole and the verdict's, else what the log carried.
+
+    A keeper that we killed had no time for a verdict: it was cancelled, and did not break.
+    """
     verdict, verdict_problem = _read_json(running.out / "verdict.json")
     verdict = verdict or running.verdict
     records, problem = tuple(running.records), verdict_problem
+    wall = time.monotonic() - running.started
+    if verdict is None and killed:
+        return ShardRun(running.index, records, _cancelled("killed by a second signal"), wall_seconds=wall)
     if verdict is None:
         problem = problem or f"the keeper left without a verdict{_last_words(running.out / 'keeper.log')}"
     try:
@@ -215,8 +219,11 @@ def _shard_run(running: Running) -> ShardRun:
             records = journal.parse(data).records
     except OSError as error:
         problem = f"the journal can't be read: {error.strerror}"
-    wall = time.monotonic() - running.started
     return ShardRun(running.index, records, verdict, wall_seconds=wall, problem=problem)
+
+
+def _cancelled(reason: str) -> dict[str, Any]:
+    return {"verdict": "cancelled", "reason": reason}
 
 
 def _last_words(log: Path) -> str:
