@@ -75,15 +75,20 @@ def versions(test_python: str) -> Versions:
 
 @pytest.fixture
 def run_tree(tmp_path: Path, test_python: str) -> RunTree:
-    """Find, plan, run and report the tests of a directory, in one shard."""
+    """Find, plan, run and report the tests of a directory, in one shard; with `cut`, functions are units."""
 
-    def run(root: Path, *, args: tuple[str, ...] = (), packages: tuple[str, ...] = (".",)) -> Report:
+    def run(
+        root: Path, *, args: tuple[str, ...] = (), packages: tuple[str, ...] = (".",), cut: bool = False
+    ) -> Report:
         config = Config(
             packages=packages, markers=DEFAULT_MARKERS, node=Node(pytest_args=args, env=ENVIRONMENT)
         )
-        plan = make_plan(
-            discover(root, config, jobs=1), config, durations={}, shards=1, event="manual", sha=None
-        )
+        manifest = discover(root, config, jobs=1)
+        piece = config.shards.piece_seconds
+        durations = {target.nodeid: piece + 1 for target in manifest.targets} if cut else {}
+        plan = make_plan(manifest, config, durations=durations, shards=1, event="manual", sha=None)
+        if cut:
+            assert len(plan.units) > len({unit.file for unit in plan.units})
         out = tmp_path / "out"
         out.mkdir()
         options = Options(root, out, "run", test_python, DEVICES, 2, tmp_path / "scratch")

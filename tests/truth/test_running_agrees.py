@@ -21,6 +21,20 @@ NAMES = sorted(path.parent.name for path in CASES.glob("*/case.json"))
 RECORDED = ("7.4.4", "8.4.2", "9.2.0")
 # The ids of enum members come from str(), which says something else of IntEnum and Flag in older Pythons.
 SINCE_PYTHON = {"param_enum": (3, 11)}
+# Cases whose files are cut between all of their functions: the pieces together are the file.
+CUT = (
+    "args_nodeid_param",
+    "encoding",
+    "function_kinds",
+    "mark_deselect_addopts",
+    "mark_skip_variants",
+    "param_duplicates",
+    "param_scoped_order",
+    "param_wrong_ids",
+    "redefined",
+    "unittest_inherit",
+    "yield_test",
+)
 # One session can't import two files of one name there. A process per file can, and that is the point.
 PASSES_PER_FILE = "dup_basename_append"
 OUTCOMES = {
@@ -44,11 +58,14 @@ OURS: dict[tuple[str, str], dict[str, str | None]] = {
     ("norecursedirs_default", "7.4.4"): {"realvenv/test_l.py::test_l": None},
 }
 
-RunCase = Callable[[str], Report]
+RunCase = Callable[..., Report]
 
 
-def recorded(case: Path, version: str) -> dict[str, Any]:
+def recorded(case: Path, versions: Any) -> dict[str, Any]:
     """What that version did: a file of its own stands only where it differs from 9.2.0."""
+    version = ".".join(map(str, versions.pytest))
+    if version not in RECORDED:
+        pytest.skip(f"pytest {version} was not recorded, only {', '.join(RECORDED)}")
     own = case / f"expected-pytest{version}.json"
     document: dict[str, Any] = json.loads((own if own.exists() else case / "expected.json").read_text())
     return document
@@ -88,28 +105,31 @@ def outcomes_of(report: Report) -> dict[str, str]:
 def run_case(run_tree: Callable[..., Report], tmp_path: Path) -> RunCase:
     """Run a copy of a case with its arguments."""
 
-    def run(name: str) -> Report:
+    def run(name: str, *, cut: bool = False) -> Report:
         tree = tmp_path / name
         shutil.copytree(
             CASES / name, tree, ignore=shutil.ignore_patterns("case.json", "expected*.json", "__pycache__")
         )
         args = json.loads((CASES / name / "case.json").read_text())["args"]
-        return run_tree(tree, args=tuple(args))
+        return run_tree(tree, args=tuple(args), cut=cut)
 
     return run
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != PASSES_PER_FILE])
 def test_every_outcome_is_plain_pytests(name: str, run_case: RunCase, versions: Any) -> None:
-    version = ".".join(map(str, versions.pytest))
-    if version not in RECORDED:
-        pytest.skip(f"pytest {version} was not recorded, only {', '.join(RECORDED)}")
     if versions.python < SINCE_PYTHON.get(name, ()):
         pytest.skip("the recorded ids are those of a newer Python")
-    expected = expected_outcomes(recorded(CASES / name, version))
+    expected = expected_outcomes(recorded(CASES / name, versions))
     report = run_case(name)
     assert outcomes_of(report) == expected
     assert report.verdict == expected_verdict(expected), report.reason
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_the_pieces_of_a_file_are_the_file(name: str, run_case: RunCase, versions: Any) -> None:
+    expected = expected_outcomes(recorded(CASES / name, versions))
+    assert outcomes_of(run_case(name, cut=True)) == expected
 
 
 def test_equal_file_names_pass_per_file(run_case: RunCase) -> None:
