@@ -11,6 +11,9 @@ from gpuci_node.slots import Slot
 
 LEAVE_SECONDS = 15.0  # for a test process to end after its last test
 
+# What pytest means by its exit codes when it did not come to run a test (`pytest.ExitCode`).
+_PYTEST_CODES = {3: " (pytest: internal error)", 4: " (pytest: wrong options or settings)"}
+
 
 @dataclass
 class Task:
@@ -84,4 +87,5 @@ def cause(process: Process, end: Exit) -> str:
         return process.timed_out + ": killed"
     if end.signal is not None:
         return "killed by %s" % end.signal
-    return "the test process left with exit code %s" % end.code
+    pytest_says = "" if process.in_flight else _PYTEST_CODES.get(end.code or 0, "")
+    return "the test process left with exit code %s%s" % (end.code, pytest_says)
