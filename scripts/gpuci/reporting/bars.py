@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuci.reporting.text import clip_middle, duration, one_line, width_of
+from gpuci.reporting.text import about, clip_middle, duration, one_line, width_of
 from gpuci.results.ownership import Ownership
 from gpuci.results.verdict import shard_name
 from gpuci_node.contract import RED_OUTCOMES, selects, worst_outcome
@@ -105,7 +105,7 @@ class ShardProgress:
         parts = [
             f"{self.red} failed" if self.red else "",
             f"{self.running} running" if self.running else "",
-            f"est. {duration(left)} left" if left is not None else "",
+            f"est. {about(left)} left" if left is not None else "",
             "waiting" if self.began is None else "",
         ]
         return [part for part in parts if part]

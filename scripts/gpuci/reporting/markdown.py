@@ -13,11 +13,12 @@ from gpuci.reporting import summary
 from gpuci.reporting.text import (
     clean,
     clip,
+    clip_output,
     duration,
+    excerpt,
     fence,
     guard,
     inline_code,
-    last_lines,
     one_line,
     plural,
 )
@@ -79,7 +80,7 @@ def _verdict(report: Report) -> str:
         f"**{summary.counts_text(report.counts)}** {summary.time_text(report)}",
         "",
     ]
-    if report.verdict != "passed":
+    if not summary.said_by_counts(report):
         lines += [_short(report.reason, 300), ""]
     return "\n".join([*lines, ""])
 
@@ -89,9 +90,10 @@ def _short(text: str, width: int = LINE_WIDTH) -> str:
 
 
 def _failure(result: TestResult) -> str:
-    lines, before = last_lines(clean(result.output), OUTPUT_LINES)
+    lines, before, behind = excerpt(clean(result.output), OUTPUT_LINES)
     above = [f"({plural(before, 'line')} above)"] if before else []
-    shown = "\n".join([*above, *(clip(line, LINE_WIDTH) for line in lines)])
+    below = [f"({plural(behind, 'line')} below)"] if behind else []
+    shown = "\n".join([*above, *(clip_output(line, LINE_WIDTH) for line in lines), *below])
     parts = [
         f"<details><summary>{_short(result.nodeid)} {summary.label(result.outcome)}</summary>",
         "",
@@ -142,7 +144,8 @@ def _shards(report: Report) -> str:
 def _shard(row: ShardReport) -> str:
     times = " | ".join(map(duration, (row.planned_seconds, row.wall_seconds, row.queue_seconds)))
     name = str(row.index) if row.index else "cpu pool"
-    why = f" {_short(row.reason, 60)}" if row.reason and row.verdict != "passed" else ""
+    common = row.verdict in summary.COMMON_VERDICTS
+    why = f" {_short(row.reason, 60)}" if row.reason and not common else ""
     node = _short(row.node, 40) if row.node else ""
     return f"| {name} | {row.verdict}{why} | {row.tests} | {times} | {row.tries} | {node} |"
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from gpuci.model import Plan
-from gpuci.reporting.text import duration, one_line, plural, wrap
+from gpuci.model import Plan, Unit
+from gpuci.reporting.text import clip, duration, one_line, plural, wrap
 
 _WIDTH = 80
 
 
 def render(plan: Plan) -> str:
     """The shards with their expected times, how good the plan is, and why."""
-    return "\n".join([*_headline(plan), "", *_shards(plan), *_rest(plan)])
+    return "\n".join([*_headline(plan), "", *_shards(plan), *_isolation(plan), *_left_out(plan)])
 
 
 def _headline(plan: Plan) -> Iterator[str]:
-    units = sum(len(shard.units) for shard in plan.shards)
-    parts = [(len(plan.targets), "test"), (units, "unit"), (len(plan.shards), "shard")]
+    parts = [(len(plan.targets), "test"), (len(plan.units), "unit"), (len(plan.shards), "shard")]
     yield ", ".join(plural(count, noun) for count, noun in parts)
     if plan.lower_bound_seconds:
         ratio = plan.makespan_seconds / plan.lower_bound_seconds
@@ -31,24 +30,34 @@ def _headline(plan: Plan) -> Iterator[str]:
 
 def _shards(plan: Plan) -> Iterator[str]:
     units = {unit.id: unit for unit in plan.units}
-    yield f"{'shard':>5}  {'profile':<16}  {'units':>5}  {'tests':>6}  {'expected':>9}"
-    for shard in plan.shards:
-        tests = sum(units[unit].tests for unit in shard.units)
-        yield (
-            f"{shard.index:>5}  {one_line(shard.profile)[:16]:<16}  {len(shard.units):>5}  {tests:>6}"
-            f"  {duration(shard.expected_seconds):>9}"
-        )
-
-
-def _rest(plan: Plan) -> Iterator[str]:
-    for root in plan.roots:
-        text = f"{one_line(root.path)}: GPU isolation by {root.gpu_isolation} ({one_line(root.because)})"
-        yield from wrap(text, _WIDTH, rest="  ")
-    units = {unit.id: unit for unit in plan.units}
+    yield f"{'shard':<8}  {'profile':<16}  {'units':>5}  {'tests':>6}  {'expected':>10}"
+    rows = [(str(shard.index), shard.profile, shard.units, shard.expected_seconds) for shard in plan.shards]
+    for name, profile, ids, seconds in rows:
+        yield f"{_row(name, profile, [units[unit] for unit in ids])}  {duration(seconds):>10}"
     if plan.cpu_units:
-        tests = sum(units[unit].tests for unit in plan.cpu_units)
-        yield f"  cpu  {'(no GPU)':<16}  {len(plan.cpu_units):>5}  {tests:>6}"
+        yield _row("cpu pool", "no GPU", [units[unit] for unit in plan.cpu_units])
+
+
+def _row(name: str, profile: str, units: Sequence[Unit]) -> str:
+    tests = sum(unit.tests for unit in units)
+    return f"{name:<8}  {clip(one_line(profile), 16):<16}  {len(units):>5}  {tests:>6}"
+
+
+def _isolation(plan: Plan) -> Iterator[str]:
+    """How the test processes of each root are kept off each other's GPUs, roots of one reason together."""
+    roots: dict[tuple[str, str], list[str]] = {}
+    for root in plan.roots:
+        roots.setdefault((root.gpu_isolation, root.because), []).append(root.path)
+    if roots:
+        yield ""
+    for (isolation, because), paths in sorted(roots.items()):
+        names = "all tests" if paths == ["."] else ", ".join(map(one_line, paths))
+        yield from wrap(f"GPU isolation by {isolation}: {names} ({one_line(because)})", _WIDTH, rest="  ")
+
+
+def _left_out(plan: Plan) -> Iterator[str]:
     if plan.skipped:
+        yield ""
         yield f"{plural(len(plan.skipped), 'test')} left out:"
         reasons = [skipped.because for skipped in plan.skipped]
         for reason in sorted(set(reasons)):

@@ -108,7 +108,7 @@ class Progress:
         for shard in shards:
             if shard.done < shard.total:
                 state = ", ".join([f"{shard.done}/{shard.total}", *shard.counts(now)])
-                parts.append(f"{shard_name(shard.index)} {state}")
+                parts.append(f"{shard_name(shard.index)}: {state}")
         return "; ".join(parts)
 
     def _red(self, text: str) -> str:

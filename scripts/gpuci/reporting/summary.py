@@ -10,6 +10,9 @@ from gpuci.model import Report, ShardReport, TestResult
 from gpuci.reporting.text import duration, plural
 from gpuci_node.contract import OUTCOMES, RED_OUTCOMES
 
+# Verdicts of a shard that need no reason beside them: the tests are the reason.
+COMMON_VERDICTS = frozenset({"passed", "failed"})
+
 
 class Group(NamedTuple):
     """Results that share one explanation."""
@@ -33,12 +36,24 @@ class GpuTime(NamedTuple):
 
 def counts_text(counts: dict[str, int]) -> str:
     """`2 failed, 236 passed, 12 skipped`, worst first; `no tests` if empty."""
-    return ", ".join(f"{counts[name]} {label(name)}" for name in OUTCOMES if counts.get(name)) or "no tests"
+    return ", ".join(_count(name, counts[name]) for name in OUTCOMES if counts.get(name)) or "no tests"
+
+
+def _count(outcome: str, count: int) -> str:
+    # `errors` are things, `failed` is what happened to a test.
+    return plural(count, label(outcome)) if outcome.endswith("error") else f"{count} {label(outcome)}"
 
 
 def label(outcome: str) -> str:
     """An outcome in words: `not finished`."""
     return outcome.replace("_", " ")
+
+
+def said_by_counts(report: Report) -> bool:
+    """Whether the counts say already why the verdict is what it is: every shard ended as it should."""
+    common = all(row.verdict in COMMON_VERDICTS for row in report.shards)
+    red = any(report.counts.get(outcome) for outcome in RED_OUTCOMES)
+    return report.verdict == "passed" or (report.verdict == "failed" and common and red)
 
 
 def time_text(report: Report) -> str:
@@ -54,12 +69,13 @@ def failing(report: Report) -> list[TestResult]:
 
 
 def unfinished(report: Report) -> list[Group]:
-    """The other red tests, those of one shard and reason together."""
+    """The other red tests, those of one shard and reason together, by shard."""
     rest = [result for result in report.tests if result.outcome in RED_OUTCOMES and not _has_details(result)]
     groups: dict[tuple[int | None, str], list[TestResult]] = {}
     for result in rest:
         groups.setdefault((result.shard, result.message), []).append(result)
-    return [Group(message, tuple(results)) for (_shard, message), results in groups.items()]
+    ordered = sorted(groups.items(), key=lambda item: (item[0][0] is None, item[0][0] or 0))
+    return [Group(message, tuple(results)) for (_shard, message), results in ordered]
 
 
 def _has_details(result: TestResult) -> bool:

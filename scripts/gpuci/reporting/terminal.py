@@ -10,9 +10,10 @@ from gpuci.reporting.text import (
     clean,
     clip,
     clip_middle,
+    clip_output,
     duration,
+    excerpt,
     guard,
-    last_lines,
     one_line,
     plural,
     width_of,
@@ -73,7 +74,7 @@ def _verdict(report: Report, page: _Page) -> Iterator[str]:
     )
     yield page.paint(word, _BOLD, code) + " " + first[len(word) :]
     yield from rest
-    if report.verdict != "passed":
+    if not summary.said_by_counts(report):
         yield from wrap(one_line(report.reason), page.width, first="  ", rest="  ")
 
 
@@ -112,11 +113,13 @@ def _failure(number: int, result: TestResult, page: _Page) -> Iterator[str]:
 
 def _output(result: TestResult, page: _Page) -> Iterator[str]:
     text = clean(result.output)
-    lines, before = last_lines(text, len(text) if page.verbose else OUTPUT_LINES)
-    if before:
-        yield f"   | ({plural(before, 'line')} above)"
-    for line in lines:
-        yield clip(f"   | {line}".rstrip(), page.width)
+    shown = excerpt(text, len(text) if page.verbose else OUTPUT_LINES)
+    if shown.above:
+        yield f"   | ({plural(shown.above, 'line')} above)"
+    for line in shown.lines:
+        yield f"   | {clip_output(line, page.width - 5)}".rstrip()
+    if shown.below:
+        yield f"   | ({plural(shown.below, 'line')} below)"
 
 
 def _unfinished(report: Report, page: _Page) -> Iterator[str]:
@@ -170,7 +173,7 @@ def _shard(row: ShardReport, page: _Page) -> Iterator[str]:
     )
     yield clip((line + one_line(row.node)).rstrip(), page.width)
     tries = f"{row.tries} tries" if row.tries > 1 else ""
-    reason = one_line(row.reason) if row.verdict != "passed" else ""
+    reason = "" if row.verdict in summary.COMMON_VERDICTS else one_line(row.reason)
     if tries or reason:
         more = "; ".join(filter(None, [tries, reason]))
         yield from wrap(more, page.width, first=" " * 11, rest=" " * 11)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
 
 # CSI (colours, cursor), OSC and other strings (titles, OSC 8 links), and two-byte escapes; also as C1 bytes.
 _ESCAPES = re.compile(
@@ -19,6 +21,10 @@ _ESCAPES = re.compile(
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
 _MARKDOWN = re.compile(r"[^A-Za-z0-9 \-/,;\u0080-\U0010ffff]")
+# docs.python.org/3/library/faulthandler.html: frames, heads of threads, C frames (3.14), loaded extensions.
+_DUMP_HEAD = "(most recent call first)"
+_DUMP_LINE = re.compile(r"\s*(?:(?:Binary f|F)ile \"|(?:Current t|T)hread|Extension modules|<|\.\.\.|$)")
+_PLACE = re.compile(r"\s*(?:File \"|\S+:\d+: )")
 ELLIPSIS = "..."
 
 
@@ -91,6 +97,11 @@ def clip_middle(text: str, width: int) -> str:
     return _head(text, head) + ELLIPSIS + _head(text[::-1], tail)[::-1]
 
 
+def clip_output(text: str, width: int) -> str:
+    """Cut one clean line of a test's output: a place (`FILE:LINE: ...`) in its middle, else at the end."""
+    return clip_middle(text, width) if _PLACE.match(text) else clip(text, width)
+
+
 def _head(text: str, width: int) -> str:
     used = 0
     for place, char in enumerate(text):
@@ -100,15 +111,17 @@ def _head(text: str, width: int) -> str:
     return text
 
 
-def wrap(text: str, width: int, *, first: str = "", rest: str = "") -> list[str]:
-    """Break one clean line at blanks into lines of at most `width` columns; a longer word is cut.
+def wrap(text: str, width: int, *, first: str = "", rest: str = "", whole: bool = False) -> list[str]:
+    """Break one clean line at blanks into lines of at most `width` columns.
 
-    `first` and `rest` are put before the first and the other lines, and count.
+    A longer word is cut, behind a `/` or `::` if it has one there; with `whole` it stays as it is, so that
+    a path can be copied. `first` and `rest` are put before the first and the other lines, and count.
     """
     lines: list[str] = []
     line = first
     empty = True
-    for word in _pieces(text, max(8, width - max(len(first), len(rest)))):
+    room = max(8, width - max(len(first), len(rest)))
+    for word in text.split() if whole else _pieces(text, room):
         if not empty and width_of(line) + 1 + width_of(word) > width:
             lines.append(line)
             line, empty = rest, True
@@ -123,22 +136,51 @@ def _pieces(text: str, width: int) -> list[str]:
     for word in text.split():
         left = word
         while width_of(left) > width:
-            head = _head(left, width)
+            head = _whole_names(_head(left, width))
             pieces.append(head)
             left = left[len(head) :]
         pieces.append(left)
     return pieces
 
 
-def last_lines(text: str, count: int) -> tuple[list[str], int]:
-    """The last `count` lines of a text without blank lines at its ends, and how many stand before them."""
-    lines = text.split("\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
-    while lines and not lines[0].strip():
-        lines.pop(0)
-    kept = lines[max(0, len(lines) - count) :]
-    return kept, len(lines) - len(kept)
+def _whole_names(head: str) -> str:
+    """The head of a path or node id up to its last whole name, if that is not much less."""
+    end = max(head.rfind("/") + 1, head.rfind("::") + 2)
+    return head[:end] if end > len(head) // 2 else head
+
+
+class Excerpt(NamedTuple):
+    """Some lines of a text, and how many were left out before and behind them."""
+
+    lines: list[str]
+    above: int
+    below: int
+
+
+def excerpt(text: str, count: int) -> Excerpt:
+    """The `count` lines of a test's output that say most: the last ones.
+
+    But if it ends in a dump of Python's faulthandler, whose newest call comes first: the first ones of that.
+    """
+    lines = _trimmed(text.split("\n"))
+    start = _dump_start(lines)
+    if start is None:
+        start = max(0, len(lines) - count)
+    kept = lines[start : start + count]
+    return Excerpt(kept, start, len(lines) - start - len(kept))
+
+
+def _dump_start(lines: Sequence[str]) -> int | None:
+    heads = [place for place, line in enumerate(lines) if _DUMP_HEAD in line]
+    if not heads or not all(_DUMP_LINE.match(line) for line in lines[heads[0] + 1 :]):
+        return None
+    return next((place for place in heads if "Current thread" in lines[place]), heads[0])
+
+
+def _trimmed(lines: list[str]) -> list[str]:
+    """The lines without blank ones at the ends."""
+    told = [place for place, line in enumerate(lines) if line.strip()]
+    return lines[told[0] : told[-1] + 1] if told else []
 
 
 def inline_code(text: str) -> str:
@@ -172,6 +214,14 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def about(seconds: float) -> str:
+    """Seconds that are an estimate, for people: `3 s`, `41 s`, `3 min`, `1 h 02 min`."""
+    if seconds < 99.5:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def plural(count: int, noun: str) -> str:

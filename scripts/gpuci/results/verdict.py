@@ -122,14 +122,18 @@ def _reason(verdict: str, tests: Tests, results: Sequence[TestResult], shards: S
     parts: list[str] = []
     if tests is Tests.RED:
         counts = count_outcomes(result.outcome for result in results)
-        parts += [f"{counts[name]} {name}" for name in counts if name in RED_OUTCOMES]
+        parts += [f"{counts[name]} {name.replace('_', ' ')}" for name in counts if name in RED_OUTCOMES]
     elif tests is Tests.NONE:
         parts.append(NOTHING_RAN)
-    for shard in shards:
-        if shard.verdict != "passed" and not (shard.verdict == "failed" and tests is Tests.RED):
-            parts.append(f"{shard_name(shard.index)}: {shard.verdict}{_because(shard.reason)}")
+    parts += _of_shards([shard for shard in shards if not (shard.verdict == "failed" and tests is Tests.RED)])
     return "; ".join(parts) or f"all shards {verdict}"
 
 
-def _because(reason: str) -> str:
-    return f" ({reason})" if reason else ""
+def _of_shards(shards: Sequence[ShardVerdict]) -> list[str]:
+    """What the shards that did not pass say; those that say the same, together."""
+    names: dict[str, list[str]] = {}
+    for shard in shards:
+        if shard.verdict != "passed":
+            because = f" ({shard.reason})" if shard.reason else ""
+            names.setdefault(f"{shard.verdict}{because}", []).append(shard_name(shard.index))
+    return [f"{', '.join(same)}: {what}" for what, same in names.items()]

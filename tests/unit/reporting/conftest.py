@@ -65,7 +65,7 @@ LOST = tuple(
 def red_report() -> Report:
     return Report(
         verdict="failed",
-        reason="1 failed, 1 error, 7 not_finished; shard 3: infra (the node stopped answering)",
+        reason="1 failed, 1 error, 7 not finished; shard 3: infra (the node stopped answering)",
         counts={"failed": 1, "error": 1, "not_finished": 7, "passed": 12, "skipped": 3},
         tests=(*PASSED, FAILED, ERROR, *LOST, *SKIPPED),
         shards=(

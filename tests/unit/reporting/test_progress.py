@@ -97,8 +97,8 @@ def test_bars_are_redrawn_in_place_and_failures_stay_above() -> None:
     bars.close()
     failure, first, second, last = stream.screen()
     assert failure == "FAILED (shard 2) b.py::bad: assert 0"
-    assert first == "shard 1  [==========          ]       1/2  est. 6.00 s left"
-    assert second == "shard 2  [=====               ]       1/4  1 failed  est. 3.00 s left"
+    assert first == "shard 1  [==========          ]       1/2  est. 6 s left"
+    assert second == "shard 2  [=====               ]       1/4  1 failed  est. 3 s left"
     assert last == ""
 
 
@@ -108,7 +108,7 @@ def test_a_bar_shows_the_test_that_runs_longest() -> None:
     bars.feed(1, start("u", "a.py::slow", 1.0))
     bars.feed(1, start("u", "a.py::quick", 4.0))
     bars.tick(5.0)
-    assert stream.screen()[0].endswith("2 running  est. 6.00 s left  a.py::slow  4.00 s")
+    assert stream.screen()[0].endswith("2 running  est. 6 s left  a.py::slow  4.00 s")
 
 
 def test_the_cursor_comes_back_once() -> None:
@@ -155,8 +155,8 @@ def test_a_log_gets_lines_and_nothing_but_text(live: bool, term: str) -> None:
     bars.close()
     assert stream.getvalue().split("\n") == [
         "FAILED (shard 1) a.py::t: no |::error::",
-        "1/6 tests; shard 1 1/2, 1 failed, est. 30.0 s left; shard 2 0/4, waiting",
-        "1/6 tests; shard 1 1/2, 1 failed, est. 1 min 00 s left; shard 2 0/4, waiting",
+        "1/6 tests; shard 1: 1/2, 1 failed, est. 30 s left; shard 2: 0/4, waiting",
+        "1/6 tests; shard 1: 1/2, 1 failed, est. 60 s left; shard 2: 0/4, waiting",
         "",
     ]
 

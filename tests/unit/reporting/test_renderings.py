@@ -199,3 +199,57 @@ def test_an_empty_report_can_be_rendered(render: Callable[[Report], str]) -> Non
 
 def test_a_worst_case_terminal_is_narrow(red_report: Report) -> None:
     assert all(len(line) <= 40 for line in terminal.render(red_report, width=10).split("\n"))
+
+
+RED_SHARD = ShardReport(1, "failed", 1.0, 2.0, reason="2 tests are red")
+
+
+@pytest.mark.parametrize("render", [terminal.render, markdown.render], ids=["terminal", "markdown"])
+@pytest.mark.parametrize(
+    ("verdict", "counts", "shards", "said"),
+    [
+        pytest.param("passed", {"passed": 2}, (), False, id="passed"),
+        pytest.param("failed", {"failed": 2}, (RED_SHARD,), False, id="the counts say it"),
+        pytest.param("failed", {"skipped": 2}, (RED_SHARD,), True, id="nothing ran"),
+        pytest.param(
+            "failed", {"failed": 2}, (RED_SHARD, ShardReport(2, "infra", 1.0, 2.0)), True, id="a lost shard"
+        ),
+        pytest.param("cancelled", {"failed": 2}, (RED_SHARD,), True, id="stopped"),
+    ],
+)
+def test_a_reason_is_shown_where_the_counts_do_not_say_it(
+    render: Callable[[Report], str],
+    verdict: str,
+    counts: dict[str, int],
+    shards: tuple[ShardReport, ...],
+    said: bool,
+) -> None:
+    text = render(Report(verdict, "the reason", counts, (), shards))
+    assert ("the reason" in text) is said
+    assert "2 tests are red" not in text
+
+
+@pytest.mark.parametrize("render", [terminal.render, markdown.render], ids=["terminal", "markdown"])
+def test_counts_are_grammar(render: Callable[[Report], str]) -> None:
+    counts = {"collection_error": 2, "failed": 2, "error": 1, "passed": 1}
+    assert "2 collection errors, 2 failed, 1 error, 1 passed" in render(Report("failed", "", counts, (), ()))
+
+
+def test_what_did_not_finish_is_told_by_shard() -> None:
+    lost = [TestResult(f"a.py::t{shard}", "not_finished", shard=shard) for shard in (3, None, 1, 0)]
+    text = terminal.render(Report("infra", "", {"not_finished": 4}, tuple(lost), ()))
+    heads = re.findall(r"^  1 test(.*): no reason", text, re.MULTILINE)
+    assert heads == [" of the cpu pool", " of shard 1", " of shard 3", ""]
+
+
+def test_a_crash_shows_where_it_was_and_counts_the_rest() -> None:
+    frames = [
+        f'  File "/env/lib/python3.11/site-packages/_pytest/f{n}.py", line {n} in call' for n in range(99)
+    ]
+    output = "\n".join(["session starts", "a.py .Current thread 0x7f (most recent call first):", *frames])
+    result = TestResult("a.py::t", "failed", message="killed by SIGSEGV", output=output)
+    report = Report("failed", "", {"failed": 1}, (result,), ())
+    for text in (terminal.render(report, width=60), markdown.render(report)):
+        assert "line 0 in call" in text
+        assert "lines below)" in text
+        assert "line 98 in call" not in text

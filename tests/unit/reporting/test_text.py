@@ -112,17 +112,76 @@ def test_wrapped_lines_fit_and_keep_every_word(raw: str, width: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "count", "lines", "before"),
+    ("line", "lines"),
     [
-        ("", 3, [], 0),
-        ("\n\n", 3, [], 0),
-        ("a\nb\n", 3, ["a", "b"], 0),
-        ("\na\nb\n\nc\n\n", 2, ["", "c"], 2),
-        ("a", 0, [], 1),
+        ("see tests/test_a.py::test_ring_of_all", ["see", "tests/test_a.py::", "test_ring_of_all"]),
+        ("see tests/test_a_ring_of_all", ["see", "tests/test_a_ring_of", "_all"]),
     ],
 )
-def test_last_lines(raw: str, count: int, lines: list[str], before: int) -> None:
-    assert text.last_lines(raw, count) == (lines, before)
+def test_a_long_word_is_cut_where_a_name_ends(line: str, lines: list[str]) -> None:
+    assert text.wrap(line, 20) == lines
+
+
+def test_a_whole_word_can_be_copied() -> None:
+    assert text.wrap("see tests/test_a.py::test_ring_of_all", 20, whole=True, rest="  ") == [
+        "see",
+        "  tests/test_a.py::test_ring_of_all",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "count", "shown"),
+    [
+        ("", 3, ([], 0, 0)),
+        ("\n\n", 3, ([], 0, 0)),
+        ("a\nb\n", 3, (["a", "b"], 0, 0)),
+        ("\na\nb\n\nc\n\n", 2, (["", "c"], 2, 0)),
+        ("a", 0, ([], 1, 0)),
+    ],
+)
+def test_of_output_the_last_lines_are_shown(raw: str, count: int, shown: tuple[list[str], int, int]) -> None:
+    assert text.excerpt(raw, count) == shown
+
+
+CRASH = """\
+tests/test_a.py .Fatal Python error: Segmentation fault
+
+Thread 0x00007fc5e0000000 (most recent call first):
+  File "/usr/lib/python3.11/threading.py", line 320 in wait
+
+Current thread 0x00007fc5ebe92b80 (most recent call first):
+  File "/tree/tests/test_a.py", line 7 in test_crashes
+  File "/env/_pytest/python.py", line 194 in pytest_pyfunc_call
+  File "<frozen runpy>", line 88 in _run_code
+
+Current thread's C stack trace (most recent call first):
+  Binary file "/usr/lib/libc.so.6", at pthread_kill+0x12d [0x7f]
+  <truncated rest of calls>
+
+Extension modules: numpy.core (total: 1)
+"""
+
+
+def test_of_a_stack_dump_the_newest_calls_are_shown() -> None:
+    shown = text.excerpt(CRASH, 2)
+    assert [line.split()[-1] for line in shown.lines] == ["first):", "test_crashes"]
+    assert (shown.above, shown.below) == (5, 8)
+
+
+def test_output_behind_a_stack_dump_is_the_end_again() -> None:
+    assert text.excerpt(CRASH + "E   assert 0\n", 1) == (["E   assert 0"], 15, 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "clipped"),
+    [
+        ('  File "/tree/tests/test_a.py", line 7 in test_b', "  File ...e 7 in test_b"),
+        ("/tree/tests/test_a.py:7: AssertionError", "/tree/t...ssertionError"),
+        ("E       assert left == right", "E       assert left ..."),
+    ],
+)
+def test_a_place_keeps_its_end(line: str, clipped: str) -> None:
+    assert text.clip_output(line, 23) == clipped
 
 
 @given(HOSTILE)
@@ -172,3 +231,11 @@ def test_nothing_closes_a_fence(raw: str) -> None:
 )
 def test_duration(seconds: float, words: str) -> None:
     assert text.duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "1 s"), (9.4, "9 s"), (99.4, "99 s"), (99.5, "2 min"), (3569, "59 min"), (3571, "1 h 00 min")],
+)
+def test_an_estimate_is_rough(seconds: float, words: str) -> None:
+    assert text.about(seconds) == words

@@ -82,7 +82,7 @@ def test_one_red_among_many(outcome: str) -> None:
     [
         pytest.param([shard("passed"), shard("passed", 2)], "passed", "all shards passed", id="passed"),
         pytest.param([shard("passed")], "infra", "shard 2: infra (it never ran)", id="one never ran"),
-        pytest.param([], "infra", "shard 1: infra (it never ran)", id="none ran"),
+        pytest.param([], "infra", "shard 1, shard 2: infra (it never ran)", id="none ran"),
         pytest.param([shard("passed"), shard(None, 2)], "infra", "left no verdict", id="no verdict"),
         pytest.param(
             [shard("passed"), shard("great", 2)], "infra", "left no verdict", id="a word of its own"
@@ -154,6 +154,11 @@ def test_a_test_lost_in_a_healthy_shard_is_red(said: str) -> None:
 def test_a_failure_beside_a_lost_shard_names_both() -> None:
     said = run_verdict(PLAN, results_of("passed", "failed"), [shard("failed"), shard("infra", 2)])
     assert said == ("failed", "1 failed; shard 2: infra")
+
+
+def test_outcomes_are_named_in_words() -> None:
+    said = run_verdict(PLAN, results_of("collection_error"), [shard("failed"), shard("passed", 2)])
+    assert said == ("failed", "1 collection error")
 
 
 def test_a_cpu_pool_that_never_ran_is_infra() -> None:
