@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
-from gpuci.config.model import DEFAULT_MARKERS, Config, MarkerRule
+from gpuci.config.model import DEFAULT_MARKERS, Config, MarkerRule, Node
 from gpuci.execution.local.devices import Devices
 from gpuci.execution.local.run import LocalRun, Options
 from gpuci.model import Plan, Report, Root, Shard, ShardRun, Unit
 from gpuci.results.build import build_report
 
-CONFIG = Config(markers=(*DEFAULT_MARKERS, MarkerRule("require_cuda_2gpu", gpus=2)))
+# Plugins that happen to be installed (pytest-timeout) would act before the keeper does.
+PLAIN = Node(env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+CONFIG = Config(markers=(*DEFAULT_MARKERS, MarkerRule("require_cuda_2gpu", gpus=2)), node=PLAIN)
 PYTHONS = [path for path in os.environ.get("GPUCI_TEST_PYTHONS", "").split(os.pathsep) if path] or [
     sys.executable
 ]

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from gpuci.config.model import Node
-
 SHOW = "import os, pytest\n"
 
 
@@ -161,11 +159,10 @@ def test_an_isolated_unit_shares_its_process_with_nothing(
 ) -> None:
     body = SHOW + "".join(f"def test_{i}(record_property): print(os.getpid())\n" for i in range(3))
     body += "@pytest.fixture(autouse=True)\ndef tell():\n    open('pids', 'a').write('%d\\n' % os.getpid())\n"
-    config = Node(isolate=isolate)
     ran = run_tree(
         {"test_a.py": body},
         units={"test_a.py": {"mode": "isolated"}},
-        config=replace(run_tree.config, node=config),
+        config=replace(run_tree.config, node=replace(run_tree.config.node, isolate=isolate)),
     )
     assert list(ran.outcomes.values()) == ["passed"] * 3
     assert len(set((run_tree.root / "pids").read_text().split())) == processes

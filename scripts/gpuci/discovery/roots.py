@@ -102,7 +102,11 @@ class _ConfigFinder:
             return None
 
     def root_of(self, entry: str) -> str:
-        """The nearest directory at or above an entry that configures pytest, or looks like a project."""
+        """The nearest directory at or above an entry that configures pytest, or looks like a project.
+
+        Else ROOT, which is the directory that `pytest ENTRY` takes when it is started there: a conftest.py
+        in ROOT counts (pytest 9.2, `_pytest/config/findpaths.py`).
+        """
         above = list(_upwards(entry))
         for directory in above:
             if self.config(directory)[0] is not None:
@@ -111,7 +115,7 @@ class _ConfigFinder:
             for directory in above:
                 if (self._root / directory / name).is_file():
                     return directory
-        return entry
+        return "."
 
 
 def _upwards(path: str) -> Iterator[str]:

@@ -129,7 +129,7 @@ def test_roots_of_a_monorepo(
         pytest.param({"p/q/pyproject.toml": "[project]\n"}, "p/q", id="a project without pytest's settings"),
         pytest.param({"p/setup.py": ""}, "p", id="setup.py"),
         pytest.param({"p/setup.py": "", "pyproject.toml": ""}, ".", id="pyproject.toml before setup.py"),
-        pytest.param({}, "p/q/r", id="nothing: the entry itself"),
+        pytest.param({}, ".", id="nothing: ROOT"),
         pytest.param(
             {"p/setup.cfg": "[tool:pytest]\n", "p/q/tox.ini": "[tox]\n"}, "p", id="a tox.ini of others"
         ),
