@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from gpuci import __version__
 from gpuci.commands import explain, manifest, plan, report, run, verify
+from gpuci.commands.output import complain, say
 from gpuci.errors import GpuciError
 from gpuci_node.contract import EXIT_CODES
 
@@ -32,12 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(args.main(args))
     except GpuciError as error:
-        print(error.page(), file=sys.stderr)
+        complain(error)
         return error.exit_code
     except KeyboardInterrupt:
-        print("cancelled", file=sys.stderr)
+        say("cancelled")
         return EXIT_CODES["cancelled"]
-    except BrokenPipeError:
-        # The reader of a pipe (`| head`) has what it wanted; Python would complain again at exit.
-        sys.stderr.close()
-        return 0

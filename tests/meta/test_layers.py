@@ -25,9 +25,9 @@ LAYERS = (
 # What touches files, processes, the network or a clock. Everything else decides with values.
 IO_MODULES = {
     "gpuci.__main__",
-    "gpuci.cli",
     "gpuci.commands.common",
     "gpuci.commands.manifest",
+    "gpuci.commands.output",
     "gpuci.commands.report",
     "gpuci.commands.run",
     "gpuci.config.load",

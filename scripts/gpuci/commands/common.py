@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import shutil
 import subprocess
-import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
 
-from gpuci.config.load import find_root, load_config
+from gpuci.commands.output import say, short
+from gpuci.config.load import CONFIG_FILE, find_root, load_config
 from gpuci.config.model import Config
 from gpuci.discovery.discover import discover
 from gpuci.durations import read as duration_file
 from gpuci.errors import ConfigError
 from gpuci.model import Manifest, Plan
 from gpuci.planning.plan import make_plan
-from gpuci.reporting.text import one_line, wrap
+from gpuci.reporting.text import plural
 
 PACKAGES_VARIABLE = "GPUCI_PACKAGES"
 
@@ -85,6 +82,8 @@ class Tree:
 def load_tree(args: argparse.Namespace) -> Tree:
     """Find ROOT and read its configuration; raises ConfigError."""
     root = _root(args)
+    if not args.config and not os.path.lexists(root / CONFIG_FILE):
+        say(f"no {CONFIG_FILE} at or above {short(root)}: it is read as one package")
     packages = args.packages or os.environ.get(PACKAGES_VARIABLE) or None
     config = load_config(root, [Path(name) for name in args.config], packages=packages)
     if getattr(args, "expression", None):
@@ -100,7 +99,10 @@ def find_tests(tree: Tree) -> Manifest:
     for error in manifest.errors:
         say(f"{error.path}:{error.line}: {error.message} (planned whole: pytest will say more)")
     seconds = time.monotonic() - started
-    say(f"found {len(manifest.targets)} test functions in {len(manifest.files)} files ({seconds:.1f} s)")
+    functions, files = len(manifest.targets), len(manifest.files)
+    say(f"found {plural(functions, 'test function')} in {plural(files, 'file')} ({seconds:.1f} s)")
+    if not files:
+        say(f"no test files below {short(tree.root)}: name their directories in `packages` of {CONFIG_FILE}")
     return manifest
 
 
@@ -134,22 +136,3 @@ def head_sha(root: Path) -> str | None:
     except OSError:
         return None
     return done.stdout.strip() or None
-
-
-def say(text: str) -> None:
-    """Tell people something, on standard error: standard output is for documents."""
-    print("\n".join(wrap(one_line(text), 80, rest="  ")), file=sys.stderr, flush=True)
-
-
-def print_document(document: dict[str, Any]) -> None:
-    """A document alone on standard output."""
-    json.dump(document, sys.stdout, indent=1)
-    sys.stdout.write("\n")
-
-
-def page_style(stream: TextIO) -> dict[str, Any]:
-    """Width and colour that fit a stream: colour only on a terminal that has it and without NO_COLOR."""
-    terminal = stream.isatty()
-    colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    width = min(shutil.get_terminal_size().columns, 120) if terminal else 80
-    return {"width": width, "colour": colour}

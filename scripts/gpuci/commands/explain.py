@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from difflib import get_close_matches
 from typing import Any
 
 from gpuci.commands.common import (
@@ -13,6 +14,7 @@ from gpuci.commands.common import (
     load_tree,
     plan_tests,
 )
+from gpuci.commands.output import show
 from gpuci.errors import ConfigError
 from gpuci.model import Manifest, TestTarget
 from gpuci.planning.estimate import learn
@@ -37,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
     manifest = find_tests(tree)
     target = _find(manifest, args.nodeid)
     estimates = learn(durations(args, tree), tree.config.durations["default-seconds"])
-    print(render(target, plan_tests(args, tree, manifest), tree.config, estimates))
+    show(render(target, plan_tests(args, tree, manifest), tree.config, estimates) + "\n")
     return 0
 
 
@@ -46,9 +48,22 @@ def _find(manifest: Manifest, nodeid: str) -> TestTarget:
     for target in manifest.targets:
         if target.nodeid == wanted:
             return target
-    near = [target.nodeid for target in manifest.targets if wanted.rpartition("::")[2] in target.nodeid][:5]
+    near = _near(manifest, wanted)
     raise ConfigError(
-        f"no test {nodeid} was found",
+        f"no test {nodeid} was found" if nodeid else "no test was named",
         why="the path is relative to ROOT, and a test that code generates is not seen from source",
         then="look for it with `gpuci manifest`" + (f"; near: {', '.join(near)}" if near else ""),
     )
+
+
+def _near(manifest: Manifest, wanted: str) -> list[str]:
+    """A few tests that may be meant: of that name, else of that file, or of a file of that name."""
+    path, _, inner = wanted.partition("::")
+    name = inner.rpartition("::")[2]
+    ids = [target.nodeid for target in manifest.targets]
+    same = [nodeid for nodeid in ids if name and nodeid.endswith(f"::{name}")]
+    if same:
+        return same[:3]
+    files = {path} if path in manifest.files else set(get_close_matches(path, manifest.files, n=1))
+    beside = [target.nodeid for target in manifest.targets if target.test_path in files]
+    return get_close_matches(wanted, beside, n=3, cutoff=0)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpuci.commands.common import add_config_arguments, find_tests, load_tree, print_document
+from gpuci.commands.common import add_config_arguments, find_tests, load_tree
+from gpuci.commands.output import show, show_document
 from gpuci.discovery import manifest_document
 from gpuci.errors import ConfigError
 from gpuci.model import Manifest, TestTarget
-from gpuci.reporting.text import one_line
+from gpuci.reporting.text import one_line, plural
 
 
 def add(subparsers: Any) -> None:
@@ -30,15 +32,17 @@ def main(args: argparse.Namespace) -> int:
     tree = load_tree(args)
     manifest = _below(find_tests(tree), [_below_root(path, tree.root) for path in args.paths])
     if args.json:
-        print_document(manifest_document.to_document(manifest))
+        show_document(manifest_document.to_document(manifest))
     elif args.files:
-        print("\n".join(map(one_line, manifest.files)))
+        show("".join(f"{one_line(file)}\n" for file in manifest.files))
     else:
-        print("\n".join(map(_line, manifest.targets)))
+        show("".join(f"{_line(target)}\n" for target in manifest.targets))
     return 0
 
 
 def _below_root(path: str, root: Path) -> str:
+    if not os.path.lexists(path):
+        raise ConfigError(f"{path} does not exist", then="name a directory or file of the tree, or none")
     try:
         return Path(path).resolve().relative_to(root).as_posix()
     except ValueError as error:
@@ -57,7 +61,9 @@ def _below(manifest: Manifest, paths: Sequence[str]) -> Manifest:
 
 
 def _line(target: TestTarget) -> str:
-    gpus = "no GPU" if target.gpus == 0 else f"{target.gpus} GPU{'s' if target.gpus > 1 else ''}"
+    gpus = "no GPU" if target.gpus == 0 else plural(target.gpus, "GPU")
+    if target.run_mode == "serial":
+        gpus = "all GPUs"
     parts = [target.run_mode, gpus]
     if target.runs_on:
         parts.append(f"on {target.runs_on}")

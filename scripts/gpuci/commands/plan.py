@@ -5,14 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from gpuci.commands.common import (
-    add_plan_arguments,
-    add_tree_arguments,
-    find_tests,
-    load_tree,
-    plan_tests,
-    print_document,
-)
+from gpuci.commands.common import add_plan_arguments, add_tree_arguments, find_tests, load_tree, plan_tests
+from gpuci.commands.output import show, show_document
 from gpuci.planning import document
 from gpuci.reporting.plan_text import render
 
@@ -31,7 +25,7 @@ def main(args: argparse.Namespace) -> int:
     tree = load_tree(args)
     plan = plan_tests(args, tree, find_tests(tree))
     if args.json:
-        print_document(document.to_document(plan))
+        show_document(document.to_document(plan))
     else:
-        print(render(plan))
+        show(render(plan) + "\n")
     return 0

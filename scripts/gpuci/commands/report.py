@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gpuci.commands.common import page_style, print_document
+from gpuci.commands.output import page_style, show, show_document
 from gpuci.execution.directories import read_document
 from gpuci.reporting import document, markdown, terminal
 from gpuci_node.contract import EXIT_CODES
@@ -26,11 +26,13 @@ def add(subparsers: Any) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print the report; the exit code is the verdict's, as it was."""
-    report = document.from_document(read_document(Path(args.directory) / "report.json"))
+    path = Path(args.directory) / "report.json"
+    where = "name the directory of a run: `gpuci run` says it at its end, after `results:`"
+    report = document.from_document(read_document(path, then=where))
     if args.json:
-        print_document(document.to_document(report))
+        show_document(document.to_document(report))
     elif args.markdown:
-        sys.stdout.write(markdown.render(report))
+        show(markdown.render(report))
     else:
-        sys.stdout.write(terminal.render(report, verbose=args.verbose, **page_style(sys.stdout)))
+        show(terminal.render(report, verbose=args.verbose, **page_style(sys.stdout)))
     return EXIT_CODES[report.verdict]

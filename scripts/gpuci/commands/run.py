@@ -19,11 +19,9 @@ from gpuci.commands.common import (
     add_tree_arguments,
     find_tests,
     load_tree,
-    page_style,
     plan_tests,
-    print_document,
-    say,
 )
+from gpuci.commands.output import page_style, say, short, show, show_document
 from gpuci.config import document as config_document
 from gpuci.errors import ConfigError
 from gpuci.execution.directories import keep_newest, new_directory, read_document, write_document, write_text
@@ -34,6 +32,7 @@ from gpuci.planning import document as plan_document
 from gpuci.reporting import document as report_document
 from gpuci.reporting import markdown, terminal
 from gpuci.reporting.progress import Progress
+from gpuci.reporting.text import duration, plural
 from gpuci.results.build import build_report
 from gpuci_node.contract import EXIT_CODES
 
@@ -68,13 +67,13 @@ class _Run:
     plan: Plan
     out: Path
     name: str
-    started: float
+    python: str
 
 
 def main(args: argparse.Namespace) -> int:
     """Run; the exit code is the verdict's."""
     started = time.monotonic()
-    run = _prepare(args, started)
+    run = _prepare(args)
     setup_seconds = time.monotonic() - started
     shard_runs = _execute(args, run)
     report = build_report(
@@ -84,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
     return EXIT_CODES[report.verdict]
 
 
-def _prepare(args: argparse.Namespace, started: float) -> _Run:
+def _prepare(args: argparse.Namespace) -> _Run:
     tree = load_tree(args)
     plan = _given_plan(args) if args.plan else plan_tests(args, tree, find_tests(tree))
     if args.plan:
@@ -96,37 +95,42 @@ def _prepare(args: argparse.Namespace, started: float) -> _Run:
     for root in plan.roots:
         if root.gpu_isolation != "mask":
             say(f"{root.path}: every test process sees all GPUs ({root.gpu_isolation}: {root.because})")
-    return _Run(tree, plan, out, name, started)
+    chosen, because = python.choose(tree.config.node.python, tree.root)
+    say(f"tests run with {chosen} ({because})")
+    return _Run(tree, plan, out, name, chosen)
 
 
 def _given_plan(args: argparse.Namespace) -> Plan:
     if args.shards or args.durations or args.expression or args.packages:
         raise ConfigError(
-            "--plan goes without --shards, --durations, --packages and -k: the plan decided on them"
+            "--plan goes without --shards, --durations, --packages and -k",
+            why="the plan decided on them",
+            then="leave them out, or make a plan with them: `gpuci plan --json`",
         )
-    return plan_document.from_document(read_document(Path(args.plan)))
+    return plan_document.from_document(read_document(Path(args.plan), then="make one: `gpuci plan --json`"))
 
 
 def _plan_line(plan: Plan) -> str:
-    cpu = f" and {len(plan.cpu_units)} units that need no GPU" if plan.cpu_units else ""
-    known = "" if plan.unknown_durations == 0 else f", {plan.unknown_durations} durations unknown"
-    units = sum(len(shard.units) for shard in plan.shards)
-    shards = f"{len(plan.shards)} shards{cpu}"
-    return f"planned {units} units in {shards} (makespan {plan.makespan_seconds:.0f} s{known})"
+    cpu = " and the cpu pool" if plan.cpu_units else ""
+    unknown = plan.unknown_durations
+    known = "" if unknown == 0 else f", {plural(unknown, 'duration')} unknown"
+    makespan = duration(plan.makespan_seconds)
+    return f"planned {plural(len(plan.shards), 'shard')}{cpu} (makespan {makespan}{known})"
 
 
 def _execute(args: argparse.Namespace, run: _Run) -> list[ShardRun]:
     config = run.tree.config
-    chosen, because = python.choose(config.node.python, run.tree.root)
-    say(f"tests run with {chosen} ({because})")
     shared_out = devices.share_out(devices.detect(), wanted=_widest(run), asked=args.gpus, jobs=args.jobs)
     if shared_out.pretended and run.plan.shards:
-        say(f"no GPU here: each shard gets {len(shared_out.sets[0])} pretended devices")
+        pretended = plural(len(shared_out.sets[0]), "pretended device")
+        say(f"no GPU here: each shard gets {pretended}")
+    if len(run.plan.shards) > args.jobs == 1:
+        say("shards run one after another (more at once: --jobs)")
     cpu_workers = config.node.cpu_workers or min(8, os.cpu_count() or 1)
     progress = Progress(run.plan, sys.stderr, environ=os.environ)
     with tempfile.TemporaryDirectory(prefix=f"gpuci-{run.name}-", ignore_cleanup_errors=True) as scratch:
         options = Options(
-            run.tree.root, run.out, run.name, chosen, shared_out, cpu_workers, Path(scratch).resolve()
+            run.tree.root, run.out, run.name, run.python, shared_out, cpu_workers, Path(scratch).resolve()
         )
         try:
             return LocalRun(run.plan, config, options, progress).run()
@@ -143,15 +147,10 @@ def _publish(args: argparse.Namespace, run: _Run, report: Report) -> None:
     """Tell first, write then: on a full disk a person still sees the result."""
     document = report_document.to_document(report)
     if args.json:
-        print_document(document)
+        show_document(document)
     else:
-        sys.stdout.write(terminal.render(report, **page_style(sys.stdout)))
-        sys.stdout.flush()
+        show(terminal.render(report, **page_style(sys.stdout)))
     write_document(run.out / "report.json", document)
     write_text(run.out / "summary.md", markdown.render(report))
-    say(f"results: {_short(run.out)}")
+    say(f"{report.verdict.replace('_', ' ')}; results: {short(run.out)}")
     keep_newest(run.tree.root / ".gpuci" / "runs")
-
-
-def _short(path: Path) -> str:
-    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)

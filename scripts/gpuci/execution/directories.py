@@ -71,11 +71,11 @@ def write_text(path: Path, text: str) -> None:
         ) from error
 
 
-def read_document(path: Path) -> Any:
-    """Read a JSON document; raises ConfigError naming the file."""
+def read_document(path: Path, *, then: str) -> Any:
+    """Read a JSON document; raises ConfigError naming the file, with what to do `then`."""
     try:
         return json.loads(path.read_bytes())
     except OSError as error:
-        raise ConfigError(f"{path} can't be read: {error.strerror}") from error
+        raise ConfigError(f"{path} can't be read: {error.strerror}", then=then) from error
     except ValueError as error:
-        raise ConfigError(f"{path} is no JSON document: {error}") from error
+        raise ConfigError(f"{path} is no JSON document: {error}", then=then) from error

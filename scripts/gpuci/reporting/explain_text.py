@@ -18,7 +18,7 @@ def render(target: TestTarget, plan: Plan, config: Config, estimates: Estimates)
         ("test", f"{target.nodeid} (line {target.line})"),
         ("mode", f"{target.run_mode} ({_mode_source(target, config)})"),
         ("class", target.kind),
-        ("GPUs", f"{target.gpus} ({_gpu_source(target, config)})"),
+        ("GPUs", f"{target.gpus} ({_gpu_source(target, config)}){_on_the_node(target)}"),
         ("profile", target.runs_on or f"{config.profiles[0].name} (the first profile)"),
         ("duration", _duration(target, estimates)),
         ("runs", _place(target, plan)),
@@ -45,6 +45,10 @@ def _mode_source(target: TestTarget, config: Config) -> str:
             return f"mark {mark.name}, line {mark.line}"
     paths = [path for path, mode in config.modes if mode == target.run_mode and _holds(path, target.nodeid)]
     return f"modes: {max(paths, key=len)}" if paths else "the default"
+
+
+def _on_the_node(target: TestTarget) -> str:
+    return "; it sees all of the node" if target.run_mode == "serial" else ""
 
 
 def _holds(path: str, nodeid: str) -> bool:

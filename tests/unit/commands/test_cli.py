@@ -42,7 +42,7 @@ def test_manifest_names_mode_and_need(tree: Path, capsys: pytest.CaptureFixture[
         "a/test_a.py::test_wide (normal, 8 GPUs)",
         "a/test_a.py::test_cpu (cpu, no GPU)",
         "a/test_a.py::test_night (normal, 1 GPU)",
-        "b/test_b.py::TestB::test_1 (serial, 1 GPU)",
+        "b/test_b.py::TestB::test_1 (serial, all GPUs)",
     ]
     assert err.startswith("found 4 test functions in 2 files")
 
@@ -98,6 +98,9 @@ def test_verify_names_problems_by_place(tree: Path, capsys: pytest.CaptureFixtur
 BAD = {
     "no such root": (["plan", "no/such/dir"], "no/such/dir is not a directory"),
     "no such test": (["explain", "a/test_a.py::test_wid", "{tree}"], "near: a/test_a.py::test_wide"),
+    "another test's name": (["explain", "a/test_x.py::test_cpu", "{tree}"], "near: a/test_a.py::test_cpu"),
+    "no test": (["explain", "", "{tree}"], "no test was named"),
+    "no such path": (["manifest", "{tree}/c"], "/c does not exist"),
     "no such configuration": (["plan", "{tree}", "--config", "{tree}/nope.yml"], "nope.yml"),
     "no such packages": (["plan", "{tree}", "--packages", "c d/*"], "c"),
     "packages above": (["plan", "{tree}", "--packages", "../x"], "../x"),
@@ -105,6 +108,7 @@ BAD = {
     "no shards": (["plan", "{tree}", "--shards", "0"], "12"),
     "no durations": (["plan", "{tree}", "--durations", "{tree}/nope.json"], "nope.json"),
     "durations of text": (["plan", "{tree}", "--durations", "{tree}/a/test_a.py"], "test_a.py"),
+    "no plan": (["run", "{tree}", "--plan", "{tree}/p.json"], "p.json can't be read"),
     "a plan that is none": (["run", "{tree}", "--plan", "{tree}/a/test_a.py"], "no JSON document"),
     "a plan and shards": (["run", "{tree}", "--plan", "p.json", "--shards", "2"], "--plan goes without"),
     "a report that is none": (["report", "{tree}"], "report.json can't be read"),
@@ -120,8 +124,9 @@ def test_what_cannot_be_is_a_page_of_text(
     code, out, err = run(capsys, *[arg.format(tree=tree) for arg in args])
     assert code == 2
     assert out == ""
-    page = err[err.index("error: ") :]
+    page = " ".join(err[err.index("error: ") :].split())  # lines are broken at blanks
     assert says in page
+    assert " then: " in page
 
 
 @pytest.mark.parametrize(
@@ -148,3 +153,12 @@ def test_packages_come_from_the_environment_too(
 ) -> None:
     monkeypatch.setenv("GPUCI_PACKAGES", "  b\n")
     assert run(capsys, "manifest", str(tree), "--files")[1] == "b/test_b.py\n"
+
+
+def test_a_tree_without_configuration_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "manifest", str(tmp_path))
+    told = " ".join(err.split())
+    assert (code, out) == (0, "")
+    assert f"no .github/gpuci.yml at or above {tmp_path}: it is read as one package" in told
+    assert "found 0 test functions in 0 files" in told
+    assert f"no test files below {tmp_path}" in told

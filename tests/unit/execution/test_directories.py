@@ -64,7 +64,7 @@ def test_only_old_finished_runs_are_cleaned(tmp_path: Path) -> None:
 
 def test_documents_round_trip_and_leave_no_half(tmp_path: Path) -> None:
     write_document(tmp_path / "a.json", {"x": 1})
-    assert read_document(tmp_path / "a.json") == {"x": 1}
+    assert read_document(tmp_path / "a.json", then="") == {"x": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
@@ -80,5 +80,6 @@ def test_a_document_that_is_none(tmp_path: Path, content: str | None, says: str)
     path = tmp_path / "plan.json"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(ConfigError, match=says):
-        read_document(path)
+    with pytest.raises(ConfigError, match=says) as caught:
+        read_document(path, then="make one")
+    assert caught.value.then == "make one"
