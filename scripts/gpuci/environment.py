@@ -116,10 +116,15 @@ def _guarded(environment: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise GpuciError(
-            f"the environment {environment} can't be made: {error}",
+            f"the environment {environment} can't be made: {error.strerror or error}",
             why="the disk is full, or the directory can't be written",
-            then=f"make room, or give {environment.parent} to the user who runs gpuci",
+            then=f"make room, or let this user write {environment.parent}{_or_elsewhere(environment)}",
         ) from error
+
+
+def _or_elsewhere(environment: Path) -> str:
+    cached = environment.is_relative_to(_cache())
+    return ", or set XDG_CACHE_HOME to a directory that it may write" if cached else ""
 
 
 @contextmanager

@@ -281,4 +281,5 @@ def test_no_place_to_write_gives_a_help_page(stranger: dict[str, Any]) -> None:
         clone.chmod(0o755)
     assert done.returncode == EXIT_CODES["infra"]
     assert "can't be made" in done.stderr
+    assert "set XDG_CACHE_HOME" in done.stderr
     assert "Traceback" not in done.stderr

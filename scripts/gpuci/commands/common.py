@@ -56,7 +56,12 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--event", default="manual", metavar="NAME", help="`schedule` also runs nightly tests"
     )
-    parser.add_argument("-k", dest="expression", metavar="EXPR", help="only tests that pytest's -k selects")
+    parser.add_argument(
+        "-k",
+        dest="expression",
+        metavar="EXPR",
+        help="run only what pytest's -k selects (as it runs: the plan counts every test)",
+    )
 
 
 def _root(args: argparse.Namespace) -> Path:
@@ -83,13 +88,17 @@ def load_tree(args: argparse.Namespace) -> Tree:
     """Find ROOT and read its configuration; raises ConfigError."""
     root = _root(args)
     if not args.config and not os.path.lexists(root / CONFIG_FILE):
-        say(f"no {CONFIG_FILE} at or above {short(root)}: it is read as one package")
+        say(f"no {CONFIG_FILE} {_searched(root)} is read as one package")
     packages = args.packages or os.environ.get(PACKAGES_VARIABLE) or None
     config = load_config(root, [Path(name) for name in args.config], packages=packages)
     if getattr(args, "expression", None):
         extended = (*config.node.pytest_args, "-k", args.expression)
         config = replace(config, node=replace(config.node, pytest_args=extended))
     return Tree(root, config)
+
+
+def _searched(root: Path) -> str:
+    return "here or above: this directory" if root == Path.cwd() else f"in {short(root)}: it"
 
 
 def find_tests(tree: Tree) -> Manifest:
@@ -102,7 +111,7 @@ def find_tests(tree: Tree) -> Manifest:
     functions, files = len(manifest.targets), len(manifest.files)
     say(f"found {plural(functions, 'test function')} in {plural(files, 'file')} ({seconds:.1f} s)")
     if not files:
-        say(f"no test files below {short(tree.root)}: name their directories in `packages` of {CONFIG_FILE}")
+        say(f"no test files there: name their directories in `packages` of {CONFIG_FILE}")
     return manifest
 
 

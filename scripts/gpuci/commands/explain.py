@@ -37,13 +37,13 @@ def main(args: argparse.Namespace) -> int:
     """Print what is known of the test."""
     tree = load_tree(args)
     manifest = find_tests(tree)
-    target = _find(manifest, args.nodeid)
+    target = _find(manifest, args.nodeid, str(tree.root))
     estimates = learn(durations(args, tree), tree.config.durations["default-seconds"])
     show(render(target, plan_tests(args, tree, manifest), tree.config, estimates) + "\n")
     return 0
 
 
-def _find(manifest: Manifest, nodeid: str) -> TestTarget:
+def _find(manifest: Manifest, nodeid: str, root: str) -> TestTarget:
     wanted = function_id(nodeid)
     for target in manifest.targets:
         if target.nodeid == wanted:
@@ -51,7 +51,7 @@ def _find(manifest: Manifest, nodeid: str) -> TestTarget:
     near = _near(manifest, wanted)
     raise ConfigError(
         f"no test {nodeid} was found" if nodeid else "no test was named",
-        why="the path is relative to ROOT, and a test that code generates is not seen from source",
+        why=f"the path is relative to {root}, and a test that code generates is not seen from source",
         then="look for it with `gpuci manifest`" + (f"; near: {', '.join(near)}" if near else ""),
     )
 

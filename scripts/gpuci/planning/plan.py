@@ -120,7 +120,7 @@ def _notes(
     if made.unknown_durations:
         notes.append(
             f"{made.unknown_durations} of {len(made.targets)} tests have no known duration: "
-            "estimated from their class, file, directory, or all"
+            "estimated from tests near them, else durations.default-seconds"
         )
     if asked is not None and len(shards) != asked:
         notes.append(f"{_count(asked, 'shard')} asked for, the plan has {len(shards)}")

@@ -93,7 +93,8 @@ def test_what_a_plan_carries() -> None:
         ),
         (
             {},
-            "10 of 10 tests have no known duration: estimated from their class, file, directory, or all",
+            "10 of 10 tests have no known duration: estimated from tests near them, "
+            "else durations.default-seconds",
         ),
     ],
     ids=["makespan", "unknown"],
