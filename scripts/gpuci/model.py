@@ -10,7 +10,7 @@ from gpuci_node.contract import Select
 
 @dataclass(frozen=True)
 class Marker:
-    """A mark as read from source. Arguments are Python source text; `line` is that of the definition it is on."""
+    """A mark as read from source. Arguments are source text; `line` is that of the definition it is on."""
 
     name: str
     args: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Unit:
-    """The smallest thing a node starts: tests of one file that share (mode, GPUs, profile), or a piece of it."""
+    """The smallest thing a node starts: the tests of a file that share (mode, GPUs, profile), or some."""
 
     id: str
     root: str
@@ -144,7 +144,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class TestResult:
-    """What became of one node id. `seconds` is set-up + call + teardown. `shard` is an index, or 0 for the cpu pool."""
+    """What became of a node id. `seconds`: set-up, call and teardown. `shard`: an index, 0 for the cpu pool."""
 
     __test__ = False
 
