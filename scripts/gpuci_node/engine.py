@@ -5,14 +5,18 @@ what is left of it: after a crash, or for items that need more GPUs than the uni
 Nothing is tried twice but a test that skipped for lack of GPUs, which runs once more with all of them.
 """
 
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional, Set, Tuple
 
-from gpuci_node import contract, spec
+from gpuci_node import contract, records, spec
 from gpuci_node.effects import Dump, Effects, Exit, Kill, Start, Write
 from gpuci_node.process import LEAVE_SECONDS, Process, Task, cause, limit_text
 from gpuci_node.slots import Slot, SlotTable, order_key
 
 DUMP_SECONDS = 0.5  # for faulthandler to write the stacks of a test process before it is killed
+
+
+def _order(task: Task) -> Tuple[bool, int, float, int]:
+    return order_key(task.gpus, task.alone, task.unit["expected_seconds"], task.sequence)
 
 
 class Engine:
@@ -30,6 +34,8 @@ class Engine:
         self._stopping = False
         self.outcomes: Dict[str, str] = {}
         self._queue: List[Task] = []
+        self._changed = True  # the queue or the slots, since the queue last asked for slots
+        self._selects = {unit["id"]: contract.indexed(unit["select"]) for unit in job["units"]}
         for unit in job["units"]:
             self._enqueue(unit, unit["gpus"], unit["mode"] == "serial")
 
@@ -37,11 +43,8 @@ class Engine:
 
     def _enqueue(self, unit: Dict[str, Any], gpus: int, alone: bool, **more: Any) -> None:
         self._sequence += 1
-        task = Task(unit, self._clip(gpus), alone, self._sequence, **more)
-        self._queue.append(task)
-        self._queue.sort(
-            key=lambda one: order_key(one.gpus, one.alone, one.unit["expected_seconds"], one.sequence)
-        )
+        self._queue.append(Task(unit, self._clip(gpus), alone, self._sequence, **more))
+        self._changed = True
 
     def _clip(self, gpus: int) -> int:
         return min(gpus, len(self._job["node"]["gpus"]))
@@ -63,10 +66,16 @@ class Engine:
     def fill(self, now: float) -> Effects:
         """Start what fits into the free slots."""
         effects: Effects = []
+        if not self._changed:
+            return effects
+        self._changed = False
         waiting = []
-        for task in self._queue:
-            slot = self._slots.take(task.gpus, task.alone)
+        refused = set()  # what does not fit now fits no better further down the queue
+        for task in sorted(self._queue, key=_order):
+            wish = (task.gpus, task.alone)
+            slot = None if wish in refused else self._slots.take(*wish)
             if slot is None:
+                refused.add(wish)
                 waiting.append(task)
             else:
                 effects.append(self._start(task, slot, now))
@@ -85,22 +94,26 @@ class Engine:
 
     # -- records of test processes ---------------------------------------------------------------
 
-    def on_record(self, process_id: str, record: Dict[str, Any], now: float) -> Effects:
-        """Take one record of a test process; unknown kinds are dropped (a test may have written them)."""
+    def on_record(self, process_id: str, said: Any, now: float) -> Effects:
+        """Take what a test process said; what is no record is dropped (a test may have written it)."""
         process = self._processes[process_id]
-        handler = getattr(self, "_on_" + str(record.get("kind")), None)
-        if handler is None or self._stopping:
+        if self._stopping:
             return []
         if process.timed_out:
             # The signal for the stacks may have ended a hang: too late, and nothing else may run there.
             return self._kill(process_id)
-        try:
-            effects: Effects = handler(process, record, now)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            return [
-                self._note(process, "bad_record", "a record that makes no sense: %r" % error, level="warning")
-            ]
+        record = records.read(said)
+        if record is None:
+            return self._bad_record(process)
+        effects: Effects = getattr(self, "_on_" + record["kind"])(process, record, now)
         return effects
+
+    def _bad_record(self, process: Process) -> Effects:
+        """Say it once: there may be millions."""
+        if process.bad_record:
+            return []
+        process.bad_record = True
+        return [self._note(process, "bad_record", "it wrote records that make no sense", level="warning")]
 
     def _progress(self, process: Process, now: float, limit: float) -> None:
         process.in_flight = None
@@ -114,17 +127,19 @@ class Engine:
     def _on_collected(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
         unit, task = process.task.unit, process.task
         ids: List[str] = record["ids"]
-        chosen = ids if task.only is None else [nodeid for nodeid in task.only if nodeid in set(ids)]
-        process.collected([nodeid for nodeid in chosen if contract.selects(unit["select"], nodeid)])
+        known = set(ids)
+        select = self._selects[unit["id"]]
+        chosen = ids if task.only is None else [nodeid for nodeid in task.only if nodeid in known]
+        process.collected([nodeid for nodeid in chosen if contract.selects(select, nodeid)])
         self._between_tests(process, now)
         effects: Effects = []
-        if set(ids) != self._collected.get(unit["id"]):
-            self._collected[unit["id"]] = set(ids)
+        if known != self._collected.get(unit["id"]):
+            self._collected[unit["id"]] = known
             keys = ("file", "ids", "marks", "deselected")
             effects.append(
                 Write({"kind": "collected", "unit": unit["id"], **{key: record[key] for key in keys}})
             )
-        for nodeid in set(task.only or ()) - set(ids):
+        for nodeid in set(task.only or ()) - known:
             effects.append(
                 self._end(
                     process, nodeid, "not_finished", "not collected when the rest of its file ran again"
@@ -140,7 +155,7 @@ class Engine:
 
     def _on_start(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
         nodeid = record["nodeid"]
-        self._progress(process, now, float(record["timeout"]))
+        self._progress(process, now, record["timeout"])
         process.in_flight = nodeid
         process.source = {"file": record["file"], "line": record["line"]}
         start = {"kind": "start", "unit": process.task.unit["id"], "nodeid": nodeid, "timeout": process.limit}
@@ -220,6 +235,7 @@ class Engine:
         """A test process is gone: account for the test in flight and for what was still due."""
         process = self._processes.pop(process_id)
         self._slots.release(process.slot)
+        self._changed = True
         effects: Effects = []
         if end.left_over:
             text = "%d processes were left behind and killed" % end.left_over

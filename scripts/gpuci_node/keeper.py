@@ -16,11 +16,13 @@ import time
 from types import FrameType
 from typing import Any, Dict, List, Optional, Tuple
 
-from gpuci_node import contract, effects, engine, journal
+from gpuci_node import contract, effects, engine, journal, processes, records
 from gpuci_node.starter import Lines
 
 _STOP_SECONDS = 0.6  # from SIGINT to SIGKILL for running tests when a job is ended
 _GIVE_UP_SECONDS = 3.0  # and until the keeper leaves without their exits
+_LONGEST_WAIT = 3600.0  # seconds; epoll_wait(2) counts milliseconds in an int
+_NEVER_STARTED: Dict[str, Any] = {"code": None, "signal": None, "tail": "", "left_over": 0}
 
 
 class Keeper:
@@ -40,6 +42,8 @@ class Keeper:
         self._gpu_seconds = 0.0
         self._signals = _signal_pipe()
         self._lines = Lines(longest=1 << 30)
+        self._outbox = bytearray()  # commands that the starter did not take yet
+        processes.become_subreaper()  # of what tests leave behind if the starter dies
         self._starter = _start_starter(job["python"])
         self._selector = selectors.DefaultSelector()
         self._register(_fileno(self._starter.stdout), self._read_starter)
@@ -68,8 +72,8 @@ class Keeper:
     def _patience(self) -> Optional[float]:
         """Seconds until the clock has something to do, or None."""
         due = [self._engine.next_deadline(), self._kill_at, self._give_up_at, self._job_deadline()]
-        known = [at for at in due if at is not None]
-        return max(0.0, min(known) - time.monotonic()) if known else None
+        known = [at - time.monotonic() for at in due if at is not None]
+        return max(0.0, min([*known, _LONGEST_WAIT])) if known else None
 
     def _job_deadline(self) -> Optional[float]:
         seconds = self._job["deadline_seconds"]
@@ -111,12 +115,23 @@ class Keeper:
         return os.path.join(self._paths["scratch"], process_id)
 
     def _command(self, do: str, process_id: str, **more: Any) -> None:
+        self._outbox += journal.encode({"do": do, "id": process_id, **more})
+        self._send(_fileno(self._starter.stdin))
+
+    def _send(self, fd: int) -> None:
+        """Write what the starter takes now. To wait for it could be for ever: it may wait for us to read."""
         try:
-            journal.write_all(
-                _fileno(self._starter.stdin), journal.encode({"do": do, "id": process_id, **more})
-            )
+            while self._outbox:
+                del self._outbox[: os.write(fd, self._outbox)]
+        except BlockingIOError:
+            pass
         except OSError:
-            self._lose_starter()
+            self._outbox.clear()  # it is gone: the end of what it said comes next
+        watched = fd in self._selector.get_map()
+        if self._outbox and not watched:
+            self._selector.register(fd, selectors.EVENT_WRITE, self._send)
+        elif watched and not self._outbox:
+            self._selector.unregister(fd)
 
     # -- events --------------------------------------------------------------------------------------
 
@@ -126,7 +141,7 @@ class Keeper:
             self._selector.unregister(fd)
             self._lose_starter()
         for line in self._lines.feed(data):
-            self._on_event(json.loads(line))
+            self._on_event(json.loads(line))  # the starter's own: nothing in it is nested
 
     def _lose_starter(self) -> None:
         self._end("infra", "the process that starts the tests died")
@@ -135,8 +150,11 @@ class Keeper:
     def _on_event(self, event: Dict[str, Any]) -> None:
         now = time.monotonic()
         if event["event"] == "record":
-            self._apply(self._engine.on_record(event["id"], event["record"], now))
+            self._apply(self._engine.on_record(event["id"], records.load(event["line"]), now))
             return
+        if event["event"] == "refused":
+            self._end("infra", event["reason"])
+            event = {"id": event["id"], **_NEVER_STARTED}
         end = effects.Exit(event["code"], event["signal"], event["tail"], event["left_over"])
         self._gpu_seconds += (now - self._busy.pop(event["id"])) * self._engine.width(event["id"])
         self._apply(self._engine.on_exit(event["id"], end, now))
@@ -149,7 +167,7 @@ class Keeper:
     def _read_lifeline(self, fd: int) -> None:
         if not os.read(fd, 64):
             self._selector.unregister(fd)
-            self._end("cancelled", "whoever started the job is gone")
+            self._end("cancelled", "whoever started the job ended it, or is gone")
 
     def _end(self, verdict: str, reason: str) -> None:
         """Begin to end the job early; a second call changes nothing."""
@@ -171,6 +189,7 @@ class Keeper:
             self._starter.wait(timeout=_GIVE_UP_SECONDS)
         except subprocess.TimeoutExpired:
             self._starter.kill()
+        processes.kill_all(lambda: processes.descendants(os.getpid()))
 
     def _finish(self) -> int:
         shutil.rmtree(self._paths["scratch"], ignore_errors=True)
@@ -178,7 +197,8 @@ class Keeper:
         verdict = self._verdict()
         problem = journal.write_verdict(os.path.join(self._paths["out"], "verdict.json"), verdict)
         if problem:
-            verdict.update(verdict="infra", exit_code=contract.EXIT_CODES["infra"], reason=problem)
+            reason = self._journal.error or problem  # the first thing that a full disk took
+            verdict.update(verdict="infra", exit_code=contract.EXIT_CODES["infra"], reason=reason)
         self._journal.frame({"kind": "verdict", **verdict})
         return int(verdict["exit_code"])
 
@@ -245,9 +265,11 @@ def _wake(_number: int, _frame: Optional[FrameType]) -> None:
 
 def _start_starter(python: List[str]) -> "subprocess.Popen[bytes]":
     command = [*python, sys.argv[0], "starter"]
-    return subprocess.Popen(
+    starter = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
     )
+    os.set_blocking(_fileno(starter.stdin), False)
+    return starter
 
 
 def main(path: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
+from gpuci_node.records import LONGEST
 from gpuci_node.worker import in_tree
 
 _TAIL = 6000  # characters of a traceback that are kept, and as many of captured output
@@ -141,8 +142,8 @@ def timeout(item: pytest.Item, default: float) -> float:
     """
     mark = item.get_closest_marker("timeout")
     value = (mark.args[0] if mark.args else mark.kwargs.get("timeout")) if mark else None
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or value < 0:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= LONGEST:
         return default
     if item.config.pluginmanager.hasplugin("timeout"):
-        return value + 5.0 if value else default
+        return min(value + 5.0, LONGEST) if value else default
     return float(value) or default

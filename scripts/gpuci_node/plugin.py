@@ -5,6 +5,7 @@ Runs in the test process, inside the container (Python >= 3.8, pytest >= 7.0).
 
 import contextlib
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any, Dict, Generator, List, Optional
@@ -22,6 +23,8 @@ class WorkerPlugin:
         self.spec = spec
         self.channel = channel
         self.file = Path(here(spec, spec["file"]))
+        self.select = contract.indexed(spec["select"])
+        self.only = None if spec["only"] is None else frozenset(spec["only"])
         self.deselected: List[str] = []
         self.errors: List[Dict[str, Any]] = []
         self.skipped: List[Dict[str, Any]] = []
@@ -54,11 +57,18 @@ class WorkerPlugin:
 
     def _become_worker(self, config: pytest.Config) -> None:
         """Give conftests and plugins what they ask pytest-xdist's workers for."""
+        if hasattr(config, "workerinput"):
+            return
         config.workerinput = {  # type: ignore[attr-defined]
             "workerid": os.environ["PYTEST_XDIST_WORKER"],
             "workercount": int(os.environ["PYTEST_XDIST_WORKER_COUNT"]),
             "testrunuid": os.environ["PYTEST_XDIST_TESTRUNUID"],
+            # pytest-cov asks whether the controller is on this machine: there is one, in a way
+            "cov_master_host": socket.gethostname(),
+            "cov_master_topdir": os.getcwd(),
+            "cov_master_rsync_roots": [],
         }
+        config.workeroutput = {}  # type: ignore[attr-defined]
 
     # -- collection ------------------------------------------------------------------------------
 
@@ -115,11 +125,10 @@ class WorkerPlugin:
             items[:] = []
 
     def _choose(self, items: List[pytest.Item], marks: Dict[str, List[str]]) -> List[pytest.Item]:
-        only = self.spec["only"]
         chosen = []
         for item in items:
             nodeid = self.nodeid(item)
-            due = nodeid in only if only is not None else contract.selects(self.spec["select"], nodeid)
+            due = nodeid in self.only if self.only is not None else contract.selects(self.select, nodeid)
             if due and self._stays(
                 nodeid, policy.need(marks[nodeid], self.spec["markers"], self.spec["event"])
             ):
@@ -197,14 +206,14 @@ class WorkerPlugin:
         self.channel.send("interrupted", text=outcome.one_line("INTERNALERROR %s" % excinfo.exconly()))
 
     @pytest.fixture(scope="session")
-    def worker_id(self) -> str:
+    def worker_id(self, request: pytest.FixtureRequest) -> str:
         """The slot's name, as pytest-xdist's fixture gives it."""
-        return os.environ["PYTEST_XDIST_WORKER"]
+        return str(request.config.workerinput["workerid"])  # type: ignore[attr-defined]
 
     @pytest.fixture(scope="session")
-    def testrun_uid(self) -> str:
+    def testrun_uid(self, request: pytest.FixtureRequest) -> str:
         """The same in all processes of a run, as pytest-xdist's fixture."""
-        return os.environ["PYTEST_XDIST_TESTRUNUID"]
+        return str(request.config.workerinput["testrunuid"])  # type: ignore[attr-defined]
 
 
 def _closed(stream: Any) -> bool:

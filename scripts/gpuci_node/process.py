@@ -47,6 +47,7 @@ class Process:
     interrupted: str = ""
     early_cuda: bool = False
     broken: str = ""
+    bad_record: bool = False
     deferred: List[Dict[str, Any]] = field(default_factory=list)
 
     def collected(self, due: List[str]) -> None:

@@ -3,6 +3,7 @@
 Runs on the compute node (Python >= 3.8, standard library only).
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -107,8 +108,6 @@ def reap_orphans(pids: Set[int]) -> None:
 
 
 def send(pid: int, number: int) -> None:
-    """Send a signal; a process that is gone is no error."""
-    try:
+    """Send a signal; a process that is gone, or another user's by now (sudo), is no error."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        return

@@ -4,7 +4,8 @@ Runs on the compute node, inside the container when there is one (Python >= 3.8,
 It speaks JSON lines: commands on standard input, events on standard output. It decides nothing.
 
     {"do": "start", "id", "spec", "env"} | {"do": "dump", "id"} | {"do": "stop", "id"} | {"do": "kill", "id"}
-    {"event": "record", "id", "record"} | {"event": "exited", "id", "code", "signal", "tail", "left_over"}
+    {"event": "record", "id", "line"} | {"event": "exited", "id", "code", "signal", "tail", "left_over"}
+    {"event": "refused", "id", "reason"}: the process can't be started
 
 End of its standard input means: kill everything and leave.
 """
@@ -18,27 +19,39 @@ import sys
 from types import FrameType
 from typing import Any, Dict, List, Optional, Set
 
-from gpuci_node import processes
+from gpuci_node import journal, processes
 from gpuci_node.worker import DUMP_SIGNAL
 
 _TAIL = 16 * 1024  # bytes of output kept per test process
-_LONGEST_RECORD = 8 * 1024 * 1024
+_LONGEST_RECORD = 64 * 1024 * 1024  # what a file of 100,000 tests collected is about half of this
 _CHUNK = 64 * 1024
+_LARGEST_PIPE = 1024 * 1024  # pipe(7), /proc/sys/fs/pipe-max-size
 
 
 class Lines:
     """Cuts a byte stream into lines; a line longer than `longest` is dropped."""
 
     def __init__(self, longest: int = _LONGEST_RECORD) -> None:
-        self._rest = b""
+        self._parts: List[bytes] = []  # of the line that is not complete; joined once, when it is
+        self._size = 0
         self._longest = longest
 
     def feed(self, data: bytes) -> List[bytes]:
         """Return the lines that are complete now."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > self._longest:
-            self._rest = b""
+        first, *others = data.split(b"\n")
+        self._keep(first)
+        if not others:
+            return []
+        lines = [b"".join(self._parts), *others[:-1]]
+        self._parts, self._size = [], 0
+        self._keep(others[-1])
         return lines
+
+    def _keep(self, part: bytes) -> None:
+        self._parts.append(part)
+        self._size += len(part)
+        if self._size > self._longest:
+            self._parts, self._size = [], 0
 
 
 class Child:
@@ -76,16 +89,21 @@ class Starter:
         self._nonce = os.urandom(8).hex()
 
     def run(self) -> int:
-        """Serve until standard input ends; nothing we started lives on."""
-        while self._open:
-            for key, _events in self._selector.select():
-                # A death that was just handled closed its pipes; their numbers may be another's by now.
-                if self._selector.get_map().get(key.fd) == key:
-                    key.data(key.fd)
-        for child in list(self._children.values()):
-            processes.send(child.popen.pid, signal.SIGKILL)
-        processes.kill_all(lambda: processes.descendants(os.getpid()))
+        """Serve until standard input ends or nobody listens; nothing that we started lives on."""
+        try:
+            while self._open:
+                self._serve()
+        except BrokenPipeError:
+            return 0  # the keeper is gone
+        finally:
+            processes.kill_all(lambda: processes.descendants(os.getpid()))
         return 0
+
+    def _serve(self) -> None:
+        for key, _events in self._selector.select():
+            # A death that was just handled closed its pipes; their numbers may be another's by now.
+            if self._selector.get_map().get(key.fd) == key:
+                key.data(key.fd)
 
     # -- commands --------------------------------------------------------------------------------
 
@@ -125,7 +143,7 @@ class Starter:
         except OSError as error:
             for fd in (records, output):
                 os.close(fd)
-            _tell("exited", process_id, code=None, signal="none", tail="can't start: %s" % error, left_over=0)
+            _tell("refused", process_id, reason="a test process can't be started: %s" % error)
             return
         finally:
             for fd in (records_w, output_w):
@@ -144,9 +162,7 @@ class Starter:
         """Pass on what is there; return whether there may be more."""
         data = self._read(fd)
         for line in child.lines.feed(data or b""):
-            record = _parse(line)
-            if record is not None:
-                _tell("record", child.id, record=record)
+            _tell("record", child.id, line=line.decode("utf-8", "replace"))
         return bool(data)
 
     def _read_output(self, child: Child, fd: int) -> bool:
@@ -182,17 +198,24 @@ class Starter:
         left_over = processes.kill_all(child.family)
         code = child.popen.wait()
         for fd, read in ((child.records, self._read_records), (child.output, self._read_output)):
-            if fd in self._selector.get_map():
-                while read(child, fd):
-                    pass
+            # What the process itself wrote fits into the pipe; one that got away may write for ever.
+            for _chunk in range(_LARGEST_PIPE // _CHUNK):
+                if fd not in self._selector.get_map() or not read(child, fd):
+                    break
             if fd in self._selector.get_map():
                 self._selector.unregister(fd)
             os.close(fd)
         tail = child.tail.decode("utf-8", "replace")
-        name = signal.Signals(-code).name if code < 0 else None
-        _tell(
-            "exited", child.id, code=None if code < 0 else code, signal=name, tail=tail, left_over=left_over
-        )
+        ended = {"code": None, "signal": _signal_name(-code)} if code < 0 else {"code": code, "signal": None}
+        _tell("exited", child.id, **ended, tail=tail, left_over=left_over)
+
+
+def _signal_name(number: int) -> str:
+    """`SIGSEGV`; real-time signals have a number only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "signal %d" % number
 
 
 def _next_dead() -> Optional[int]:
@@ -236,18 +259,9 @@ def _environment(extra: Dict[str, str], token: str, records: int) -> Dict[str, s
     return env
 
 
-def _parse(line: bytes) -> Optional[Dict[str, Any]]:
-    """A record, or None: tests may write anything to a descriptor that they find."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) else None
-
-
 def _tell(event: str, process_id: str, **fields: Any) -> None:
-    sys.stdout.write(json.dumps({"event": event, "id": process_id, **fields}) + "\n")
-    sys.stdout.flush()
+    # Not by sys.stdout: with PYTHONUNBUFFERED it forgets the rest of a write that a signal cut short.
+    journal.write_all(1, journal.encode({"event": event, "id": process_id, **fields}))
 
 
 def main() -> int:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast
-
 from gpuci.model import Plan, Unit
-from gpuci_node.contract import Select, selects
+from gpuci_node.contract import Select, indexed, selects
 
 CPU_POOL = 0
 
@@ -18,7 +15,7 @@ class Ownership:
         self.units: dict[str, Unit] = {unit.id: unit for unit in plan.units}
         self.shards: dict[str, int] = {unit: shard.index for shard in plan.shards for unit in shard.units}
         self.shards.update((unit, CPU_POOL) for unit in plan.cpu_units)
-        self.selects: dict[str, Select] = {unit.id: _indexed(unit.select) for unit in plan.units}
+        self.selects: dict[str, Select] = {unit.id: indexed(unit.select) for unit in plan.units}
         self._of_file: dict[str, list[str]] = {}
         self._owners: dict[str, str | None] = {}
         for unit in plan.units:
@@ -49,16 +46,3 @@ class Ownership:
             return True
         owner = self.unit_of(nodeid)
         return owner is None or owner == unit or self.shards.get(owner) == shard
-
-
-def _indexed(select: Select) -> Select:
-    """The same selection with sets in place of lists: only membership is asked."""
-    if isinstance(select, str):
-        return select
-    if isinstance(select, Mapping):
-        return {"except": _as_set(select["except"])}
-    return _as_set(select)
-
-
-def _as_set(ids: Sequence[str]) -> Sequence[str]:
-    return cast("Sequence[str]", frozenset(ids))

@@ -59,7 +59,7 @@ class Running:
     device_set: int
     process: subprocess.Popen[bytes]
     started: float
-    rest: bytes = b""
+    rest: list[bytes] = field(default_factory=list)  # of a line that is not complete
     records: list[dict[str, Any]] = field(default_factory=list)
     verdict: dict[str, Any] | None = None
 
@@ -125,6 +125,8 @@ class LocalRun:
         running = Running(index, out, nonce, device_set, process, time.monotonic())
         self._running[index] = running
         self._selector.register(process.stdout, selectors.EVENT_READ, running)
+        if self._interrupts:  # a signal came before we knew of this keeper
+            _let_end(running)
 
     def _document(self, index: int, device_set: int, out: Path, nonce: str) -> dict[str, Any]:
         options = self._options
@@ -156,10 +158,13 @@ class LocalRun:
         if not data:
             self._finish(running)
             return
-        whole, newline, running.rest = (running.rest + data).rpartition(b"\n")
-        text = (whole + newline).decode("utf-8", "replace")
-        for record in frames.parse(text, running.nonce).records:
-            self._take(running, record)
+        whole, newline, rest = data.rpartition(b"\n")
+        if newline:
+            text = b"".join([*running.rest, whole, newline]).decode("utf-8", "replace")
+            running.rest.clear()
+            for record in frames.parse(text, running.nonce).records:
+                self._take(running, record)
+        running.rest.append(rest)
 
     def _take(self, running: Running, record: dict[str, Any]) -> None:
         if record["kind"] == "verdict":
@@ -182,7 +187,9 @@ class LocalRun:
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = {number: signal.signal(number, self._interrupt) for number in numbers}
+        # What is ignored stays so: `nohup` sees to that a closed terminal ends nothing.
+        heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, self._interrupt) for number in heard}
         try:
             yield
         finally:
@@ -194,9 +201,15 @@ class LocalRun:
         self._interrupts += 1
         for running in self._running.values():
             if self._interrupts == 1:
-                running.process.terminate()
+                _let_end(running)
             else:
                 running.process.kill()
+
+
+def _let_end(running: Running) -> None:
+    """Cut the keeper's lifeline. A signal would kill one that is just starting, without a verdict."""
+    assert running.process.stdin is not None
+    running.process.stdin.close()
 
 
 def _shard_run(running: Running, *, killed: bool) -> ShardRun:

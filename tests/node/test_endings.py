@@ -1,0 +1,46 @@
+"""Odd ends and odd limits of tests: the right outcome for them, and the rest of their file runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+AFTER = "def test_after(): pass\n"
+
+ENDS = {
+    "a real-time signal": ("os.kill(os.getpid(), signal.SIGRTMAX - 1)", "killed by signal 63"),
+    "another program that hangs": (
+        "os.execv('/bin/sleep', ['sleep', '600'])",
+        "no end within its limit of 2 s: killed",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "message"), ENDS.values(), ids=ENDS)
+def test_ends(run_tree: Any, code: str, message: str) -> None:
+    body = f"import os, signal, pytest\n@pytest.mark.timeout(2)\ndef test_1(): {code}\n" + AFTER
+    ran = run_tree({"test_a.py": body})
+    assert ran.outcomes == {"test_a.py::test_1": "failed", "test_a.py::test_after": "passed"}
+    assert ran.test("test_a.py::test_1").message == message
+
+
+@pytest.mark.parametrize("limit", ["float('inf')", "float('nan')", "10**400", "10**8", "-1", "'soon'", "0"])
+def test_any_limit_can_be_asked_for(run_tree: Any, limit: str) -> None:
+    body = f"import pytest\n@pytest.mark.timeout({limit})\ndef test_1(): pass\n" + AFTER
+    ran = run_tree({"test_a.py": body})
+    assert (ran.runs[0].problem, ran.report.verdict) == ("", "passed")
+    assert [record["nodeid"] for record in ran.records("end")] == [
+        "test_a.py::test_1",
+        "test_a.py::test_after",
+    ]
+
+
+def test_a_test_that_empties_the_environment_costs_the_next_nothing(run_tree: Any) -> None:
+    body = (
+        "import os\n"
+        "def test_1(): os.environ.clear()\n"
+        "def test_2(worker_id, testrun_uid):\n"
+        "    assert (worker_id, os.environ['CUDA_VISIBLE_DEVICES']) == ('gw0', '0')\n"
+    )
+    assert set(run_tree({"test_a.py": body}).outcomes.values()) == {"passed"}
