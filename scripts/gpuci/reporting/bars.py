@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from gpuci.reporting.text import about, clip_middle, duration, one_line, width_of
+from gpuci.reporting.text import about, clip, clip_middle, duration, one_line, width_of
 from gpuci.results.ownership import Ownership
 from gpuci.results.verdict import shard_name
 from gpuci_node.contract import RED_OUTCOMES, selects, worst_outcome
@@ -13,6 +13,21 @@ BAR = 20
 _NAME_WIDTH = 12
 # Below this share of finished tests the plan's figure is the better estimate.
 _TRUSTED_SHARE = 0.1
+
+
+class _Failure(NamedTuple):
+    """A test that failed, for one line."""
+
+    nodeid: str
+    outcome: str
+    message: str
+
+    def line(self, shard: str, width: int) -> str:
+        """The end of a node id is what tells tests apart, so it is kept; then what fits of the message."""
+        head = f"{self.outcome.upper().replace('_', ' ')} ({shard}) "
+        name = head + clip_middle(one_line(self.nodeid), width - len(head))
+        message = one_line(self.message)
+        return clip(f"{name}: {message}" if message and width_of(name) + 3 < width else name, width)
 
 
 class ShardProgress:
@@ -29,7 +44,7 @@ class ShardProgress:
         self._tests = {unit: own.units[unit].tests for unit in units}
         self._ended: dict[str, str] = {}
         self._running: dict[str, float] = {}
-        self._failures: list[str] = []
+        self._failures: list[_Failure] = []
 
     @property
     def done(self) -> int:
@@ -76,18 +91,12 @@ class ShardProgress:
         if "::" not in nodeid:  # the file as a whole: it stands for all tests of the unit
             self._tests[record["unit"]] = 1
         if outcome in RED_OUTCOMES and before not in RED_OUTCOMES:
-            self._failures.append(self._failure(nodeid, record))
+            self._failures.append(_Failure(nodeid, outcome, record.get("message", "")))
 
-    def _failure(self, nodeid: str, record: dict[str, Any]) -> str:
-        message = record.get("message", "")
-        why = f": {message}" if message else ""
-        word = record["outcome"].upper().replace("_", " ")
-        return one_line(f"{word} ({shard_name(self.index)}) {nodeid}{why}")
-
-    def take_failures(self) -> list[str]:
-        """One clean line for each test that failed since the last call."""
+    def take_failures(self, width: int) -> list[str]:
+        """One clean line of at most `width` columns for each test that failed since the last call."""
         taken, self._failures = self._failures, []
-        return taken
+        return [failure.line(shard_name(self.index), width) for failure in taken]
 
     def seconds_left(self, now: float) -> float | None:
         """An estimate: the pace so far, the plan's figure at first; None if nothing can be said."""

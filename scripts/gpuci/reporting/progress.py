@@ -14,6 +14,7 @@ from gpuci.results.verdict import shard_name
 
 LINE_SECONDS = 30.0
 REDRAW_SECONDS = 0.1
+LOG_WIDTH = 300
 _HIDE_CURSOR, _SHOW_CURSOR, _CLEAR_BELOW = "\x1b[?25l", "\x1b[?25h", "\x1b[J"
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
 
@@ -53,14 +54,14 @@ class Progress:
 
     def tick(self, now: float) -> None:
         """Write what is due: new failures at once, bars at most ten times a second, lines each 30 s."""
-        failures = [line for shard in self._shards.values() for line in shard.take_failures()]
+        failures = self._failures()
         if self._live:
             if failures or self._last is None or abs(now - self._last) >= REDRAW_SECONDS:
                 self._draw(now, failures)
             return
         if self._last is None:
             self._last = now
-        lines = [clip(line, 300) for line in failures]
+        lines = failures
         if abs(now - self._last) >= LINE_SECONDS:
             lines.append(self._summary(now))
             self._last = now
@@ -71,11 +72,11 @@ class Progress:
         if self._closed:
             return
         if self._last is not None:
-            failures = [line for shard in self._shards.values() for line in shard.take_failures()]
+            failures = self._failures()
             if self._live:
                 self._draw(self._last, failures)
             else:
-                self._write("".join(f"{clip(line, 300)}\n" for line in failures))
+                self._write("".join(f"{line}\n" for line in failures))
         self._write(_SHOW_CURSOR if self._hidden else "")
         self._closed = True
 
@@ -83,12 +84,17 @@ class Progress:
         columns, lines = self._size()
         room = max(1, columns - 1)  # a full last column makes some terminals wrap
         bars = self._bars(now, room, max(1, lines - 2))
-        failed = [self._red(clip(line, room)) for line in failures]
+        failed = [self._red(line) for line in failures]
         text = "".join(f"{line}\n" for line in [*failed, *bars])
         self._write(f"{'' if self._hidden else _HIDE_CURSOR}{self._erase(columns)}{text}")
         self._hidden = True
         self._drawn = [width_of(line) for line in bars]
         self._last = now
+
+    def _failures(self) -> list[str]:
+        """A line for each new failure, as wide as it may be."""
+        width = max(1, self._size()[0] - 1) if self._live else LOG_WIDTH
+        return [line for shard in self._shards.values() for line in shard.take_failures(width)]
 
     def _erase(self, columns: int) -> str:
         """Back to the first bar; a terminal that got narrower has broken the old bars into more lines."""

@@ -69,11 +69,13 @@ class _Page:
 def _verdict(report: Report, page: _Page) -> Iterator[str]:
     word = report.verdict.upper().replace("_", " ")
     code = _GREEN if report.verdict == "passed" else _RED
-    first, *rest = wrap(
-        f"{word}  {summary.counts_text(report.counts)} {summary.time_text(report)}", page.width, rest="  "
-    )
+    counts, time = f"{word}  {summary.counts_text(report.counts)}", summary.time_text(report)
+    together = width_of(counts) + 1 + width_of(time) <= page.width
+    first, *rest = wrap(f"{counts} {time}" if together else counts, page.width, rest="  ")
     yield page.paint(word, _BOLD, code) + " " + first[len(word) :]
     yield from rest
+    if not together:
+        yield from wrap(time, page.width, first="  ", rest="  ")
     if not summary.said_by_counts(report):
         yield from wrap(one_line(report.reason), page.width, first="  ", rest="  ")
 

@@ -313,3 +313,21 @@ def test_on_a_real_terminal() -> None:
     assert max(map(len, lines)) == 99
     assert max(map(len, lines[-3:])) <= 39
     assert shown.endswith("\x1b[?25h")
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (81, "FAILED (shard 1) packages/data/tests/test_memory.py::test_copy: assert 0 == 1"),
+        (70, "FAILED (shard 1) packages/data/tests/test_memory.py::test_copy: as..."),
+        (51, "FAILED (shard 1) packages/d...memory.py::test_copy"),
+        (12, "FAILED (..."),
+    ],
+)
+def test_of_a_failure_the_name_goes_before_the_message(columns: int, line: str) -> None:
+    stream = Terminal(columns=columns)
+    bars = progress(stream)
+    nodeid = "packages/data/tests/test_memory.py::test_copy"
+    bars.feed(1, end("u", nodeid, "failed", message="assert 0 == 1"))
+    bars.tick(1.0)
+    assert stream.screen()[0] == line
