@@ -114,8 +114,7 @@ def _failure(number: int, result: TestResult, page: _Page) -> Iterator[str]:
 
 
 def _output(result: TestResult, page: _Page) -> Iterator[str]:
-    text = clean(result.output)
-    shown = excerpt(text, len(text) if page.verbose else OUTPUT_LINES)
+    shown = excerpt(clean(result.output), page.some(OUTPUT_LINES))
     if shown.above:
         yield f"   | ({plural(shown.above, 'line')} above)"
     for line in shown.lines:

@@ -24,6 +24,7 @@ _MARKDOWN = re.compile(r"[^A-Za-z0-9 \-/,;\u0080-\U0010ffff]")
 # docs.python.org/3/library/faulthandler.html: frames, heads of threads, C frames (3.14), loaded extensions.
 _DUMP_HEAD = "(most recent call first)"
 _DUMP_LINE = re.compile(r"\s*(?:(?:Binary f|F)ile \"|(?:Current t|T)hread|Extension modules|<|\.\.\.|$)")
+_RUNNER = re.compile(r"/(?:_pytest|pluggy)/")
 _PLACE = re.compile(r"\s*(?:File \"|\S+:\d+: )")
 ELLIPSIS = "..."
 
@@ -157,17 +158,22 @@ class Excerpt(NamedTuple):
     below: int
 
 
-def excerpt(text: str, count: int) -> Excerpt:
-    """The `count` lines of a test's output that say most: the last ones.
+def excerpt(text: str, count: int | None) -> Excerpt:
+    """The `count` lines of a test's output that say most (None: all of them): the last ones.
 
-    But if it ends in a dump of Python's faulthandler, whose newest call comes first: the first ones of that.
+    But if it ends in a dump of Python's faulthandler, whose newest call comes first: the first ones of that,
+    down to where pytest called the test.
     """
     lines = _trimmed(text.split("\n"))
+    if count is None:
+        return Excerpt(lines, 0, 0)
     start = _dump_start(lines)
     if start is None:
         start = max(0, len(lines) - count)
-    kept = lines[start : start + count]
-    return Excerpt(kept, start, len(lines) - start - len(kept))
+        return Excerpt(lines[start:], start, 0)
+    last = min(start + count, len(lines))
+    end = next((place for place in range(start + 2, last) if _RUNNER.search(lines[place])), last)
+    return Excerpt(lines[start:end], start, len(lines) - end)
 
 
 def _dump_start(lines: Sequence[str]) -> int | None:

@@ -244,7 +244,7 @@ def test_what_did_not_finish_is_told_by_shard() -> None:
 
 def test_a_crash_shows_where_it_was_and_counts_the_rest() -> None:
     frames = [
-        f'  File "/env/lib/python3.11/site-packages/_pytest/f{n}.py", line {n} in call' for n in range(99)
+        f'  File "/env/lib/python3.11/site-packages/trainer/f{n}.py", line {n} in call' for n in range(99)
     ]
     output = "\n".join(["session starts", "a.py .Current thread 0x7f (most recent call first):", *frames])
     result = TestResult("a.py::t", "failed", message="killed by SIGSEGV", output=output)
@@ -253,3 +253,4 @@ def test_a_crash_shows_where_it_was_and_counts_the_rest() -> None:
         assert "line 0 in call" in text
         assert "lines below)" in text
         assert "line 98 in call" not in text
+    assert "line 98 in call" in terminal.render(report, verbose=True)

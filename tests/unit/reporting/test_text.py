@@ -168,6 +168,16 @@ def test_of_a_stack_dump_the_newest_calls_are_shown() -> None:
     assert (shown.above, shown.below) == (5, 8)
 
 
+def test_of_a_stack_dump_the_frames_of_pytest_are_left_out() -> None:
+    shown = text.excerpt(CRASH, 40)
+    assert shown.lines[-1].endswith("test_crashes")
+    assert (shown.above, shown.below) == (5, 8)
+
+
+def test_all_of_a_stack_dump_can_be_had() -> None:
+    assert text.excerpt(CRASH, None) == (CRASH.rstrip().split("\n"), 0, 0)
+
+
 def test_output_behind_a_stack_dump_is_the_end_again() -> None:
     assert text.excerpt(CRASH + "E   assert 0\n", 1) == (["E   assert 0"], 15, 0)
 
