@@ -98,6 +98,13 @@ def kill_all(find: Callable[[], Set[int]], seconds: float = 2.0) -> int:
         reap_orphans(living)
 
 
+def let_end(find: Callable[[], Set[int]], seconds: float) -> None:
+    """Wait until `find` returns nothing, but not longer than this."""
+    end = time.monotonic() + seconds
+    while find() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
 def reap_orphans(pids: Set[int]) -> None:
     """Collect those of `pids` that are our children by now, so that no zombie stays."""
     for pid in pids:

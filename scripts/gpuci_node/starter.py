@@ -25,6 +25,8 @@ from gpuci_node.worker import DUMP_SIGNAL
 _TAIL = 16 * 1024  # bytes of output kept per test process
 _LONGEST_RECORD = 64 * 1024 * 1024  # what a file of 100,000 tests collected is about half of this
 _CHUNK = 64 * 1024
+# For helpers that end by themselves: Python's resource tracker frees the shared memory of a dead process.
+_LET_END_SECONDS = 0.5
 _LARGEST_PIPE = 1024 * 1024  # pipe(7), /proc/sys/fs/pipe-max-size
 
 
@@ -67,6 +69,7 @@ class Child:
         self.output = output
         self.lines = Lines()
         self.tail = b""
+        self.stopped = False  # the job is being ended
 
     def family(self) -> Set[int]:
         """What it started and is still alive."""
@@ -121,6 +124,7 @@ class Starter:
         number = {"dump": DUMP_SIGNAL, "stop": signal.SIGINT, "kill": signal.SIGKILL}[what]
         for pid, child in self._children.items():
             if child.id == process_id:
+                child.stopped = child.stopped or what == "stop"
                 processes.send(pid, number)
 
     def _start(self, process_id: str, spec: Dict[str, Any], env: Dict[str, str]) -> None:
@@ -195,6 +199,8 @@ class Starter:
 
     def _finish(self, child: Child) -> None:
         """Clean up while the process is a zombie, so that its pid can't be another's by now."""
+        if not child.stopped:
+            processes.let_end(child.family, _LET_END_SECONDS)
         left_over = processes.kill_all(child.family)
         code = child.popen.wait()
         for fd, read in ((child.records, self._read_records), (child.output, self._read_output)):

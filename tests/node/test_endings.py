@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,3 +45,50 @@ def test_a_test_that_empties_the_environment_costs_the_next_nothing(run_tree: An
         "    assert (worker_id, os.environ['CUDA_VISIBLE_DEVICES']) == ('gw0', '0')\n"
     )
     assert set(run_tree({"test_a.py": body}).outcomes.values()) == {"passed"}
+
+
+SHARED = """
+import multiprocessing
+from multiprocessing import shared_memory
+
+def answer(queue): queue.put(3)
+
+def test_1():
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=answer, args=(queue,))
+    process.start()
+    assert queue.get() == 3
+    process.join()
+
+def test_2():
+    block = shared_memory.SharedMemory(create=True, size=1000)  # not unlinked
+    with open("blocks", "a") as stream: stream.write(block.name + "\\n")
+"""
+
+
+def test_the_helpers_of_multiprocessing_may_free_what_they_watch(run_tree: Any) -> None:
+    ran = run_tree({f"test_{twin}.py": SHARED for twin in "abcd"})
+    assert set(ran.outcomes.values()) == {"passed"}
+    assert ran.records("note") == []
+    blocks = (run_tree.root / "blocks").read_text().split()
+    assert [name for name in blocks if Path("/dev/shm", name).exists()] == []
+
+
+WORKER = """
+import pytest
+
+def pytest_sessionstart(session):
+    told = session.config.workerinput
+    assert {"workerid", "workercount", "testrunuid", "cov_master_host", "cov_master_topdir"} <= set(told)
+
+def pytest_sessionfinish(session):
+    session.config.workeroutput["mine"] = 1
+    open("told", "w").close()
+"""
+
+
+def test_plugins_for_xdist_workers_find_what_they_ask_for(run_tree: Any) -> None:
+    ran = run_tree({"conftest.py": WORKER, "test_a.py": "def test_1(): pass\n"})
+    assert ran.outcomes == {"test_a.py::test_1": "passed"}
+    assert (run_tree.root / "told").exists()
