@@ -5,6 +5,7 @@ what is left of it: after a crash, or for items that need more GPUs than the uni
 Nothing is tried twice but a test that skipped for lack of GPUs, which runs once more with all of them.
 """
 
+import bisect
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from gpuci_node import contract, records, spec
@@ -13,10 +14,6 @@ from gpuci_node.process import LEAVE_SECONDS, Process, Task, cause, limit_text
 from gpuci_node.slots import Slot, SlotTable, order_key
 
 DUMP_SECONDS = 0.5  # for faulthandler to write the stacks of a test process before it is killed
-
-
-def _order(task: Task) -> Tuple[bool, int, float, int]:
-    return order_key(task.gpus, task.alone, task.unit["expected_seconds"], task.sequence)
 
 
 class Engine:
@@ -33,7 +30,7 @@ class Engine:
         self._collected: Dict[str, Set[str]] = {}
         self._stopping = False
         self.outcomes: Dict[str, str] = {}
-        self._queue: List[Task] = []
+        self._queue: List[Tuple[Any, Task]] = []  # in the order in which they ask for slots
         self._changed = True  # the queue or the slots, since the queue last asked for slots
         self._selects = {unit["id"]: contract.indexed(unit["select"]) for unit in job["units"]}
         for unit in job["units"]:
@@ -43,7 +40,10 @@ class Engine:
 
     def _enqueue(self, unit: Dict[str, Any], gpus: int, alone: bool, **more: Any) -> None:
         self._sequence += 1
-        self._queue.append(Task(unit, self._clip(gpus), alone, self._sequence, **more))
+        task = Task(unit, self._clip(gpus), alone, self._sequence, **more)
+        bisect.insort(
+            self._queue, (order_key(task.gpus, alone, unit["expected_seconds"], task.sequence), task)
+        )
         self._changed = True
 
     def _clip(self, gpus: int) -> int:
@@ -71,12 +71,15 @@ class Engine:
         self._changed = False
         waiting = []
         refused = set()  # what does not fit now fits no better further down the queue
-        for task in sorted(self._queue, key=_order):
+        for place, (key, task) in enumerate(self._queue):
+            if self._slots.full:
+                waiting += self._queue[place:]
+                break
             wish = (task.gpus, task.alone)
             slot = None if wish in refused else self._slots.take(*wish)
             if slot is None:
                 refused.add(wish)
-                waiting.append(task)
+                waiting.append((key, task))
             else:
                 effects.append(self._start(task, slot, now))
         self._queue = waiting

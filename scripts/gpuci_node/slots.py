@@ -54,6 +54,11 @@ class SlotTable:
         """Whether no slot is taken."""
         return not self._held
 
+    @property
+    def full(self) -> bool:
+        """Whether no slot is free."""
+        return not any(self._free)
+
     def clip(self, gpus: int) -> int:
         """How many GPUs a request for `gpus` gets here: at least 1 where there are any, at most all."""
         return min(max(gpus, 1), len(self._gpus))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from gpuci_node.effects import Dump, Exit, Kill, Start, Write
 from gpuci_node.engine import Engine
+from gpuci_node.slots import Slot, SlotTable
 
 LIMIT = 10.0
 
@@ -375,3 +376,20 @@ def test_after_a_stop_nothing_starts_and_nothing_is_recorded() -> None:
     assert engine.on_record(first.id, COLLECTED, 1.0) == []
     assert engine.on_exit(first.id, Exit(None, "SIGKILL", ""), 1.0) == []
     assert engine.fill(2.0) == []
+
+
+def test_a_long_queue_is_not_walked_for_each_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard may have thousands of units, and each of them thousands of records."""
+    asked: list[int] = []
+    take = SlotTable.take
+
+    def counted(table: SlotTable, gpus: int, alone: bool = False) -> Slot | None:
+        asked.append(gpus)
+        return take(table, gpus, alone)
+
+    monkeypatch.setattr(SlotTable, "take", counted)
+    units = [unit(f"u{number}", gpus) for number in range(100) for gpus in (1, 2, 8)]
+    scripts = {one["file"]: Script({f"{one['file']}::test_1": "passed"}) for one in units}
+    world = World(job([{**one, "id": f"{one['id']}-{one['gpus']}"} for one in units]), scripts, 1, set())
+    world.run()
+    assert len(asked) <= 4 * len(units)  # at each end: what starts, and one refusal for each width
