@@ -107,10 +107,10 @@ class Trees:
         for path, text in files.items():
             (self.root / path).parent.mkdir(parents=True, exist_ok=True)
             (self.root / path).write_text(text)
-        self.out.mkdir()
+        self.out.mkdir(exist_ok=True)
         plan = plan_of(files, units or {}, Root(".", config_file=config_file, gpu_isolation=isolation))
         devices = Devices((tuple(map(str, range(gpus))),), pretended=True)
-        options = Options(self.root, self.out, "run", self.python, devices, 2, self.out / "scratch")
+        options = Options(self.root, self.out, "run", self.python, devices, 2, self.root.parent / "scratch")
         recorder = Recorder()
         runs = LocalRun(plan, config, options, recorder).run()
         return Ran(build_report(plan, runs, seconds=1.0, setup_seconds=0.0), runs, recorder.records)

@@ -5,7 +5,12 @@ Each fault stands twice in one run, at positions that a seed chooses, with 20 te
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,6 +76,11 @@ def test_faults(run_tree: Any, seed: int) -> None:
             expected.update({f"{path}::test_{i}": "passed" for i in range(position + AFTER)})
             expected[f"{path}::test_fault"] = outcome
             messages[f"{path}::test_fault"] = message
+    for twin in "ab":
+        files[f"conftest_{twin}/conftest.py"] = "raise RuntimeError('broken conftest')\n"
+        files[f"conftest_{twin}/test_{twin}.py"] = "def test_1():\n    pass\n"
+        expected[f"conftest_{twin}/test_{twin}.py"] = "collection_error"
+        messages[f"conftest_{twin}/test_{twin}.py"] = "broken conftest"
     ran = run_tree(files, config_file="pytest.ini")
     assert ran.outcomes == expected
     for nodeid, message in messages.items():
@@ -147,3 +157,29 @@ def test_threads_and_processes_that_never_end_are_ended(run_tree: Any) -> None:
     assert set(ran.outcomes.values()) == {"passed"}
     (note,) = ran.records("note", topic="left_over")
     assert note["text"].startswith("51 processes")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_disk_that_fills_up_under_the_journal_is_infra_and_no_outcome_is_lost(run_tree: Any) -> None:
+    noisy = "def test_{}():\n    print('x' * 5000)\n    assert 0\n"
+    files = {f"test_{twin}.py": "\n".join(noisy.format(i) for i in range(60)) for twin in "ab"}
+    with small_disk(run_tree.out, "256k"):
+        ran = run_tree(files)
+    expected = {f"{path}::test_{i}": "failed" for path in files for i in range(60)}
+    assert ran.outcomes == expected
+    assert ran.report.verdict == "failed", "the tests failed all the same"
+    (shard,) = ran.report.shards
+    assert shard.verdict == "infra"
+    assert "journal.jsonl can't be written: No space left on device" in shard.reason
+
+
+@contextmanager
+def small_disk(path: Path, size: str) -> Iterator[None]:
+    path.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
+    if subprocess.run(command, check=False).returncode:
+        pytest.skip("this machine does not let root mount a tmpfs")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(path)], check=True)
