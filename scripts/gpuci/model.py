@@ -144,7 +144,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class TestResult:
-    """What became of a node id. `seconds`: set-up, call and teardown. `shard`: an index, 0 for the cpu pool."""
+    """What became of a node id. `seconds`: set-up, call and teardown. `shard`: an index, 0: the cpu pool."""
 
     __test__ = False
 
