@@ -188,19 +188,20 @@ class Starter:
 
     def _read_deaths(self, fd: int) -> None:
         os.read(fd, _CHUNK)
+        dead = [child for pid, child in self._children.items() if _next_dead(os.P_PID, pid) == pid]
+        # All at once: nobody is heard meanwhile.
+        leaving = [child for child in dead if not child.stopped]
+        processes.let_end(lambda: {pid for child in leaving for pid in child.family()}, _LET_END_SECONDS)
+        for child in dead:
+            self._finish(self._children.pop(child.popen.pid))
         while True:
-            dead = _next_dead()
-            if dead is None:
-                return
-            if dead in self._children:
-                self._finish(self._children.pop(dead))
-            else:
-                os.waitpid(dead, 0)  # an orphan that we inherited
+            orphan = _next_dead(os.P_ALL, 0)
+            if orphan is None or orphan in self._children:
+                return  # a test process that died just now: its SIGCHLD is still to be read
+            os.waitpid(orphan, 0)
 
     def _finish(self, child: Child) -> None:
         """Clean up while the process is a zombie, so that its pid can't be another's by now."""
-        if not child.stopped:
-            processes.let_end(child.family, _LET_END_SECONDS)
         left_over = processes.kill_all(child.family)
         code = child.popen.wait()
         for fd, read in ((child.records, self._read_records), (child.output, self._read_output)):
@@ -224,10 +225,10 @@ def _signal_name(number: int) -> str:
         return "signal %d" % number
 
 
-def _next_dead() -> Optional[int]:
-    """The pid of a dead child that is still to be waited for, or None."""
+def _next_dead(kind: int, pid: int) -> Optional[int]:
+    """The pid of a dead child (any, or this one) that is still to be waited for, or None."""
     try:
-        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        found = os.waitid(kind, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return None
     return None if found is None else found.si_pid
