@@ -19,7 +19,7 @@ NO_RESULT = "started, but no result came: its process or its node ended"
 NO_RECORD = "planned, but the node left no record of it"
 NO_SUCH_TEST = "planned from source, but pytest has no such test in this file"
 ONLY_A_SIBLING = "collected by another unit of the file, but not by the unit that is to run it"
-DESELECTED = "deselected by the project's own options"
+DESELECTED = "deselected by -k or the project's own options"
 ELSEWHERE = "needs no GPU: runs in the cpu pool"
 
 
