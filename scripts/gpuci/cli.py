@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 from gpuci import __version__
 from gpuci.commands import explain, manifest, plan, report, run, verify
@@ -14,13 +15,20 @@ from gpuci_node.contract import EXIT_CODES
 _COMMANDS = (run, plan, manifest, explain, verify, report)
 
 
+class _Exact(argparse.ArgumentParser):
+    """Takes no abbreviations: with them, a new option could change what an old command line means."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line of `gpuci`."""
     top = argparse.ArgumentParser(
         prog="gpuci", description="GPU tests of a monorepo: find, plan, run, report."
     )
     top.add_argument("--version", action="version", version=f"gpuci {__version__}")
-    subparsers = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subparsers = top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Exact)
     for command in _COMMANDS:
         command.add(subparsers)
     return top

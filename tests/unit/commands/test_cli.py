@@ -138,6 +138,7 @@ def test_what_cannot_be_is_a_page_of_text(
         ["run", "--jobs", "many"],
         ["run", "--backend", "cloud"],
         ["plan", "--shards"],
+        ["plan", "--shard", "2"],
     ],
     ids=" ".join,
 )
