@@ -157,12 +157,18 @@ class Engine:
         return effects
 
     def _on_start(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
-        nodeid = record["nodeid"]
+        nodeid, before = record["nodeid"], process.in_flight
+        effects: Effects = []
+        if before is not None and before != nodeid:
+            # To run it again would be to try it twice.
+            effects.append(
+                self._end(process, before, "not_finished", "the next test began without its result")
+            )
         self._progress(process, now, record["timeout"])
         process.in_flight = nodeid
         process.source = {"file": record["file"], "line": record["line"]}
         start = {"kind": "start", "unit": process.task.unit["id"], "nodeid": nodeid, "timeout": process.limit}
-        return [Write({**start, **process.seat})]
+        return [*effects, Write({**start, **process.seat})]
 
     def _on_end(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
         nodeid = record["nodeid"]

@@ -22,6 +22,7 @@ class Tracker:
         self._item = item
         self._spec = spec
         self._phases: Dict[str, pytest.TestReport] = {}
+        self._whole = False  # one report stands for all phases
         self._failed_subtests: List[pytest.TestReport] = []
 
     def add(self, report: pytest.TestReport) -> None:
@@ -31,13 +32,15 @@ class Tracker:
         elif hasattr(report, "context"):  # a subtest (pytest >= 9 or pytest-subtests)
             if report.failed:
                 self._failed_subtests.append(report)
-        else:
-            self._phases[report.when or "call"] = report
+        elif report.when in ("setup", "call", "teardown"):
+            self._phases[report.when] = report
+        else:  # pytest-forked has one report for a test whose process crashed, of the phase "???"
+            self._phases["call"], self._whole = report, True
 
     @property
     def complete(self) -> bool:
         """Whether set-up and teardown were reported: not so after pytest.exit or an internal error."""
-        return "setup" in self._phases and "teardown" in self._phases
+        return self._whole or ("setup" in self._phases and "teardown" in self._phases)
 
     def record(self) -> Dict[str, Any]:
         """The fields of the journal's `end` record that the test process knows."""

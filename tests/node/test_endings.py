@@ -92,3 +92,26 @@ def test_plugins_for_xdist_workers_find_what_they_ask_for(run_tree: Any) -> None
     ran = run_tree({"conftest.py": WORKER, "test_a.py": "def test_1(): pass\n"})
     assert ran.outcomes == {"test_a.py::test_1": "passed"}
     assert (run_tree.root / "told").exists()
+
+
+# What pytest-forked does when the process of a test crashes.
+ONE_REPORT = """
+import pytest
+from _pytest import runner
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    if item.name != "test_1":
+        return None
+    open("ran", "a").write("x")
+    call = runner.CallInfo.from_call(lambda: 0 / 0, "???")
+    item.ihook.pytest_runtest_logreport(report=runner.pytest_runtest_makereport(item, call))
+    return True
+"""
+
+
+def test_one_report_may_stand_for_all_phases(run_tree: Any) -> None:
+    ran = run_tree({"conftest.py": ONE_REPORT, "test_a.py": "def test_1(): pass\n" + AFTER})
+    assert ran.outcomes == {"test_a.py::test_1": "failed", "test_a.py::test_after": "passed"}
+    assert "ZeroDivisionError" in ran.test("test_a.py::test_1").message
+    assert (run_tree.root / "ran").read_text() == "x"  # not run again

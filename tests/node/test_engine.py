@@ -335,6 +335,17 @@ def test_without_progress_there_is_no_second_process() -> None:
     assert (end["nodeid"], end["outcome"]) == ("test_a.py::test_1", "not_finished")
 
 
+def test_a_test_without_a_result_is_not_tried_again_when_the_next_one_begins() -> None:
+    ids = ["test_a.py::test_1", "test_a.py::test_2"]
+    starts = [
+        {"kind": "start", "nodeid": nodeid, "timeout": 1, "file": "test_a.py", "line": 1} for nodeid in ids
+    ]
+    end = {"kind": "end", "nodeid": ids[1], "outcome": "passed", "message": ""}
+    written = drive([{**COLLECTED, "ids": ids}, *starts, end], Exit(0, None, ""))
+    ends = [(record["nodeid"], record["outcome"]) for record in written if record["kind"] == "end"]
+    assert ends == [(ids[0], "not_finished"), (ids[1], "passed")]
+
+
 def test_an_error_of_collection_is_no_progress() -> None:
     broken = {**COLLECTED, "errors": [{"nodeid": "test_a.py::TestA", "message": "bad class"}]}
     ends = [record for record in drive([broken], Exit(3, None, "INTERNALERROR")) if record["kind"] == "end"]
