@@ -198,3 +198,13 @@ def test_a_hangup_that_is_ignored_ends_nothing(run_tree: Any, monkeypatch: pytes
     finally:
         signal.signal(signal.SIGHUP, before)
     assert (ran.report.verdict, ran.outcomes) == ("passed", {"test_a.py::test_1": "passed"})
+
+
+def test_a_shard_that_cannot_be_started_costs_the_others_nothing(run_tree: Any) -> None:
+    run_tree.out.mkdir()
+    (run_tree.out / "shard-1").write_text("in the way")
+    files = {f"test_{name}.py": "def test_1(): pass\n" for name in "ab"}
+    ran = run_tree(files, units={"test_a.py": {"mode": "cpu", "gpus": 0}})
+    assert ran.outcomes["test_a.py::test_1"] == "passed"
+    assert [(shard.index, shard.verdict) for shard in ran.report.shards] == [(0, "passed"), (1, "infra")]
+    assert "shard 1: infra (it can't be started: [Errno 17] File exists" in ran.report.reason

@@ -64,11 +64,16 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, path)
     except OSError as error:
-        raise GpuciError(
-            f"{path} can't be written: {error.strerror}",
-            why="the disk is full or read-only",
-            then="make room, or name another place with --out",
-        ) from error
+        raise cannot_write(path, error) from error
+
+
+def cannot_write(path: Path, error: OSError) -> GpuciError:
+    """What to tell of a file of the run that can't be written."""
+    return GpuciError(
+        f"{path} can't be written: {error.strerror}",
+        why="the disk is full or read-only",
+        then="make room, or name another place with --out",
+    )
 
 
 def read_document(path: Path, *, then: str) -> Any:

@@ -6,17 +6,20 @@ import zipfile
 from pathlib import Path
 
 import gpuci_node
+from gpuci.execution.directories import cannot_write
 
 _MAIN = "import sys\n\nfrom gpuci_node.package import main\n\nsys.exit(main(sys.argv[1:]))\n"
 
 
 def build(path: Path) -> None:
-    """Write the zip application to `path`; equal sources give equal bytes."""
-    source = Path(gpuci_node.__file__).parent
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        for name in sorted(source.glob("*.py")):
-            _add(archive, f"gpuci_node/{name.name}", name.read_bytes())
-        _add(archive, "__main__.py", _MAIN.encode())
+    """Write the zip application to `path`: equal bytes for equal sources; raises GpuciError naming it."""
+    try:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+            for source in sorted(Path(gpuci_node.__file__).parent.glob("*.py")):
+                _add(archive, f"gpuci_node/{source.name}", source.read_bytes())
+            _add(archive, "__main__.py", _MAIN.encode())
+    except OSError as error:
+        raise cannot_write(path, error) from error
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:

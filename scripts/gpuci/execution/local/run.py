@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from gpuci.config.model import Config
 from gpuci.execution import jobs, node_package
@@ -101,6 +101,23 @@ class LocalRun:
             self._start(self._waiting.pop(0), self._free.pop(0))
 
     def _start(self, index: int, device_set: int) -> None:
+        try:
+            running = self._launch(index, device_set)
+        except OSError as error:  # a full disk, no process left
+            problem = f"it can't be started: {error}"
+            self._done.append(ShardRun(index, (), None, problem=problem))
+            self._give_back(device_set)
+            return
+        self._running[index] = running
+        self._selector.register(_stdout(running), selectors.EVENT_READ, running)
+        if self._interrupts:  # a signal came before we knew of this keeper
+            _let_end(running)
+
+    def _give_back(self, device_set: int) -> None:
+        if device_set >= 0:
+            self._free.append(device_set)
+
+    def _launch(self, index: int, device_set: int) -> Running:
         out = self._options.out / ("cpu" if index == jobs.CPU_POOL else f"shard-{index}")
         out.mkdir()
         nonce = secrets.token_hex(16)
@@ -121,12 +138,7 @@ class LocalRun:
                 cwd=self._options.root,
                 start_new_session=True,
             )
-        assert process.stdout is not None
-        running = Running(index, out, nonce, device_set, process, time.monotonic())
-        self._running[index] = running
-        self._selector.register(process.stdout, selectors.EVENT_READ, running)
-        if self._interrupts:  # a signal came before we knew of this keeper
-            _let_end(running)
+        return Running(index, out, nonce, device_set, process, time.monotonic())
 
     def _document(self, index: int, device_set: int, out: Path, nonce: str) -> dict[str, Any]:
         options = self._options
@@ -153,8 +165,7 @@ class LocalRun:
     # -- following -------------------------------------------------------------------------------
 
     def _read(self, running: Running) -> None:
-        assert running.process.stdout is not None
-        data = os.read(running.process.stdout.fileno(), 1 << 16)
+        data = os.read(_stdout(running).fileno(), 1 << 16)
         if not data:
             self._finish(running)
             return
@@ -174,12 +185,11 @@ class LocalRun:
         self._listener.feed(running.index, record)
 
     def _finish(self, running: Running) -> None:
-        self._selector.unregister(running.process.stdout)  # type: ignore[arg-type]
+        self._selector.unregister(_stdout(running))
         with running.process:  # closes its pipes
             running.process.wait()
         del self._running[running.index]
-        if running.device_set >= 0:
-            self._free.append(running.device_set)
+        self._give_back(running.device_set)
         self._done.append(_shard_run(running, killed=self._interrupts > 1))
 
     # -- ending ----------------------------------------------------------------------------------
@@ -204,6 +214,11 @@ class LocalRun:
                 _let_end(running)
             else:
                 running.process.kill()
+
+
+def _stdout(running: Running) -> IO[bytes]:
+    assert running.process.stdout is not None
+    return running.process.stdout
 
 
 def _let_end(running: Running) -> None:
