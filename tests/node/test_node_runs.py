@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from gpuci.config.model import Profile
+
 SHOW = "import os, pytest\n"
 
 
@@ -34,6 +36,14 @@ def test_by_worker_index_all_devices_stay_visible(run_tree: Any) -> None:
     assert set(ran.outcomes.values()) == {"passed"}
     pairs = {(record["slot"], tuple(record["gpus"])) for record in ran.records("start")}
     assert all(gpus == (slot[2:],) for slot, gpus in pairs)
+
+
+def test_a_shard_gets_the_devices_of_its_profile_where_others_have_more(run_tree: Any) -> None:
+    body = SHOW + "def test_two(): assert os.environ['CUDA_VISIBLE_DEVICES'] == '0,1'\n"
+    config = replace(run_tree.config, profiles=(Profile("default", gpus=2), Profile("big", gpus=4)))
+    ran = run_tree({"test_a.py": body}, config=config, gpus=4, units={"test_a.py": {"mode": "serial"}})
+    assert ran.outcomes == {"test_a.py::test_two": "passed"}
+    assert ran.records("job")[0]["gpus"] == ["0", "1"]
 
 
 def test_a_cpu_unit_sees_no_device(run_tree: Any) -> None:

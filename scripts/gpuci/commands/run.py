@@ -123,14 +123,21 @@ def _execute(args: argparse.Namespace, run: _Run) -> list[ShardRun]:
     shared_out = devices.share_out(devices.detect(), wanted=_widest(run), asked=args.gpus, jobs=args.jobs)
     if shared_out.pretended and run.plan.shards:
         pretended = plural(len(shared_out.sets[0]), "pretended device")
-        say(f"no GPU here: each shard gets {pretended}")
+        say(f"no GPU here: each shard gets {'' if args.gpus else 'up to '}{pretended}")
     if len(run.plan.shards) > args.jobs == 1:
         say("shards run one after another (more at once: --jobs)")
     cpu_workers = config.node.cpu_workers or min(8, os.cpu_count() or 1)
     progress = Progress(run.plan, sys.stderr, environ=os.environ)
     with tempfile.TemporaryDirectory(prefix=f"gpuci-{run.name}-", ignore_cleanup_errors=True) as scratch:
         options = Options(
-            run.tree.root, run.out, run.name, run.python, shared_out, cpu_workers, Path(scratch).resolve()
+            run.tree.root,
+            run.out,
+            run.name,
+            run.python,
+            shared_out,
+            cpu_workers,
+            Path(scratch).resolve(),
+            whole_sets=args.gpus is not None,
         )
         try:
             return LocalRun(run.plan, config, options, progress).run()

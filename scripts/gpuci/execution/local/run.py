@@ -38,7 +38,10 @@ class Listener(Protocol):
 
 @dataclass(frozen=True)
 class Options:
-    """How to run: `python` runs the tests; `out` and `scratch` (temporary files) hold a folder a shard."""
+    """How to run: `python` runs the tests; `out` and `scratch` (temporary files) hold a folder a shard.
+
+    A shard gets its profile's number of `devices` at most; with `whole_sets` a whole set of them.
+    """
 
     root: Path
     out: Path
@@ -47,6 +50,7 @@ class Options:
     devices: Devices
     cpu_workers: int
     scratch: Path
+    whole_sets: bool = False
 
 
 @dataclass
@@ -160,6 +164,8 @@ class LocalRun:
         if device_set < 0:
             return jobs.NodeFacts(name, (), cpu_workers=self._options.cpu_workers)
         gpus = self._options.devices.sets[device_set]
+        if not self._options.whole_sets:
+            gpus = gpus[: self._config.profile(self._plan.shards[index - 1].profile).gpus]
         return jobs.NodeFacts(name, gpus, workers_per_gpu=self._config.node.workers_per_gpu)
 
     # -- following -------------------------------------------------------------------------------
