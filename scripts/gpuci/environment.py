@@ -74,18 +74,24 @@ def _place(base: Path, name: str, stamp: str) -> tuple[Path, str]:
     else:
         return wanted, ""
     key = hashlib.sha256(os.fsencode(base)).hexdigest()[:12]
-    return _cache() / "gpuci" / key / name, because
+    return _cache() / key / name, because
+
+
+def user_cache() -> Path | None:
+    """gpuci's directory in the user's cache (XDG base directories, 0.8), None for a user without a home."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return None if home.startswith("~") else Path(home) / "gpuci"
 
 
 def _cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if home.startswith("~"):
+    cache = user_cache()
+    if cache is None:
         raise GpuciError(
             "there is no place for gpuci's environment",
             why="the clone can't be written, and this user has no home directory",
             then="set XDG_CACHE_HOME to a directory that this user may write",
         )
-    return Path(home)
+    return cache
 
 
 def _digest(requirements: Path) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import subprocess
+import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpuci import environment
 from gpuci.commands.output import say, short
 from gpuci.config.load import CONFIG_FILE, find_root, load_config
 from gpuci.config.model import Config
@@ -104,7 +107,12 @@ def _searched(root: Path) -> str:
 def find_tests(tree: Tree) -> Manifest:
     """Read the tree's tests, and say how many on standard error."""
     started = time.monotonic()
-    manifest = discover(tree.root, tree.config)
+    waiting = threading.Timer(2.0, say, [f"reading the tests of {short(tree.root)} ..."])
+    waiting.start()
+    try:
+        manifest = discover(tree.root, tree.config, cache_dir=_facts_directory(tree.root))
+    finally:
+        waiting.cancel()
     for error in manifest.errors:
         say(f"{error.path}:{error.line}: {error.message} (planned whole: pytest will say more)")
     seconds = time.monotonic() - started
@@ -113,6 +121,12 @@ def find_tests(tree: Tree) -> Manifest:
     if not files:
         say(f"no test files there: name their directories in `packages` of {CONFIG_FILE}")
     return manifest
+
+
+def _facts_directory(root: Path) -> Path | None:
+    """Where what was read of this tree is kept: outside of it, since nothing in the tree can be trusted."""
+    cache = environment.user_cache()
+    return cache and cache / "facts" / hashlib.sha256(os.fsencode(root)).hexdigest()[:12]
 
 
 def plan_tests(args: argparse.Namespace, tree: Tree, manifest: Manifest) -> Plan:

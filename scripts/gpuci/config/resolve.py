@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,6 +18,8 @@ from gpuci_node.contract import MODE_ALIASES
 _PLAIN_SECTIONS = ("container", "slurm", "durations", "label", "cost", "changes")
 # Settings that name files or directories below ROOT.
 _PATHS_BELOW_ROOT: tuple[Path, ...] = (("container", "pythonpath"), ("durations", "file"))
+# What a test process learns about its slot (docs/node.md): a value from here would be overwritten.
+_SET_BY_THE_NODE = r"CUDA_VISIBLE_DEVICES|GPUCI_\w+|PYTEST_XDIST_(WORKER(_COUNT)?|TESTRUNUID)"
 
 Locate = Callable[[Path], Place]
 
@@ -115,6 +118,8 @@ class Resolver:
         for name in env:
             if is_secret_name(name):
                 self._report(("node", "env", name), SECRET_ADVICE)
+            elif re.fullmatch(_SET_BY_THE_NODE, name):
+                self._report(("node", "env", name), "gpuci sets this variable itself, for each test process")
         for name in ("pytest_args", "preload"):
             fields[name] = tuple(fields.get(name, ()))
         return Node(**{**fields, "env": env})

@@ -35,9 +35,10 @@ def unpack(blob: bytes) -> FileFacts | None:
 
 
 class FactsCache:
-    """Packed facts by digest; `save` keeps only what this run used."""
+    """Packed facts by digest; `save` keeps what this run used, and nothing of fewer files than `least`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, least: int = 0) -> None:
+        self._least = least
         python = f"{sys.implementation.cache_tag}-{marshal.version}"
         self.path = directory / f"facts-{FACTS_VERSION}-{python}.bin"
         self._known = self._load()
@@ -57,7 +58,7 @@ class FactsCache:
 
     def save(self) -> None:
         """Write the entries of this run, at once or not at all; an unwritable directory is no error."""
-        if self._used == self._known:
+        if self._used == self._known or len(self._used) < self._least:
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
