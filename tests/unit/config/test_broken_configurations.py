@@ -547,6 +547,13 @@ BROKEN = [
         id="secret-variable",
     ),
     pytest.param(
+        "node: {env: {CUDA_VISIBLE_DEVICES: 1, PYTEST_XDIST_AUTO_NUM_WORKERS: 2}}\n",
+        [
+            "gpuci.yml:1:36: node.env.CUDA_VISIBLE_DEVICES: gpuci sets this variable itself, for each test process"
+        ],
+        id="variable-of-the-node",
+    ),
+    pytest.param(
         "slurm:\n  identity-file: |\n    -----BEGIN OPENSSH PRIVATE KEY-----\n    b3BlbnNzaC1rZXk\n",
         ["gpuci.yml:2:18: this is a private key: " + SECRET_ADVICE],
         id="private-key",

@@ -12,6 +12,11 @@ from hypothesis import strategies as st
 from gpuci.config.load import load_config
 from gpuci.config.model import Config, MarkerRule, Profile
 from gpuci.config.paths import path_fault, tidy_node_id, tidy_path
+from gpuci.errors import ConfigError
+from gpuci_node.process import Process, Task
+from gpuci_node.processes import TOKEN
+from gpuci_node.slots import Slot
+from gpuci_node.spec import environment
 
 DIGEST = "sha256:" + "0" * 64
 
@@ -46,6 +51,16 @@ NODE = [
 def test_node(text: str, field: str, value: object, tmp_path: Path) -> None:
     found = getattr(load(tmp_path, f"node:\n  {text}\n").node, field)
     assert (found, type(found)) == (value, type(value))
+
+
+def test_what_the_node_sets_is_refused_as_a_variable_of_the_tests(tmp_path: Path) -> None:
+    job = {"settings": {"env": {}}, "node": {"name": "n", "gpus": ["0"]}, "run": "r"}
+    process = Process(Task({"mode": "normal"}, 1, False, 0), Slot(0, ("0",)))
+    names = [*environment(job, process, 1), TOKEN]
+    text = "node:\n  env:\n" + "".join(f"    {name}: a\n" for name in names)
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert caught.value.what.count("gpuci sets this variable itself") == len(names)
 
 
 SECTIONS = [
