@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator
@@ -216,3 +217,40 @@ def test_each_example_of_the_documentation_is_valid(example: str, tmp_path: Path
 def test_the_documentation_has_an_example_of_every_section() -> None:
     shown = {key for text in EXAMPLES for key in yaml.safe_load(text)}
     assert set(SCHEMA["properties"]) <= shown
+
+
+def sources() -> list[str]:
+    """The code beyond the configuration's own."""
+    package = Path(gpuci.__file__).parent
+    files = (path for path in package.rglob("*.py") if package / "config" not in path.parents)
+    return [path.read_text(encoding="utf-8") for path in files]
+
+
+SOURCES = sources()
+ATTRIBUTES = {
+    node.attr for text in SOURCES for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)
+}
+
+
+def acts(section: str, name: str) -> bool:
+    """Whether some code reads a setting: as a field, or by its name in a section that stays a mapping."""
+    if section in ("node", "shards", "markers", "profiles"):
+        return name.replace("-", "_") in ATTRIBUTES
+    return any(re.search(rf"\.{section}(\.get\(|\[)\"{name}\"", text) for text in SOURCES)
+
+
+def yet(section: str) -> str:
+    """The row of a section's settings that nothing acts on, empty if there are none."""
+    names = [name for part, name, _ in ROWS if part == section]
+    acting = [name for name in names if acts(section, name)]
+    waiting = [f"`{name}`" for name in names if name not in acting]
+    if not waiting:
+        return ""
+    few = f"all but {', '.join(f'`{name}`' for name in acting)}" if acting else "all"
+    return f"| `{section}` | {few if len(acting) * 2 < len(names) else ', '.join(waiting)} |"
+
+
+def test_the_documentation_says_which_settings_nothing_acts_on_yet() -> None:
+    chapter = DOCS.read_text(encoding="utf-8").partition("## Not yet\n")[2].partition("\n## ")[0]
+    said = [line for line in chapter.splitlines() if line.startswith("| `")]
+    assert said == [row for row in map(yet, dict.fromkeys(section for section, _, _ in ROWS)) if row]
