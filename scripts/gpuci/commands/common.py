@@ -16,6 +16,7 @@ from gpuci.commands.output import say, short
 from gpuci.config.load import CONFIG_FILE, find_root, load_config
 from gpuci.config.model import Config
 from gpuci.discovery.discover import discover
+from gpuci.discovery.roots import expand
 from gpuci.durations import read as duration_file
 from gpuci.errors import ConfigError
 from gpuci.model import Manifest, Plan
@@ -57,7 +58,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shards", type=int, metavar="N", help="number of shards (1 to 12)")
     parser.add_argument("--durations", metavar="F", help="durations.json, or a plain {node id: seconds} map")
     parser.add_argument(
-        "--event", default="manual", metavar="NAME", help="`schedule` also runs nightly tests"
+        "--event", metavar="NAME", help="`schedule` also runs nightly tests (default: manual)"
     )
     parser.add_argument(
         "-k",
@@ -120,7 +121,15 @@ def find_tests(tree: Tree) -> Manifest:
     say(f"found {plural(functions, 'test function')} in {plural(files, 'file')} ({seconds:.1f} s)")
     if not files:
         say(f"no test files there: name their directories in `packages` of {CONFIG_FILE}")
+    for warning in unmatched_packages(tree):
+        say(warning)
     return manifest
+
+
+def unmatched_packages(tree: Tree) -> list[str]:
+    """A warning for each entry of `packages` that names nothing: its tests would be missed by nobody."""
+    found = expand(tree.root, tree.config.packages)
+    return [f"packages: {entry} matches nothing in the tree" for entry, paths in found.items() if not paths]
 
 
 def _facts_directory(root: Path) -> Path | None:
@@ -131,12 +140,15 @@ def _facts_directory(root: Path) -> Path | None:
 
 def plan_tests(args: argparse.Namespace, tree: Tree, manifest: Manifest) -> Plan:
     """Plan the run; raises ConfigError."""
+    file = tree.config.durations["file"]
+    if file and args.durations is None and not os.path.lexists(tree.root / file):
+        say(f"durations.file: there is no {file} yet, so all durations are estimated")
     return make_plan(
         manifest,
         tree.config,
         durations=durations(args, tree),
         shards=args.shards,
-        event=args.event,
+        event=args.event or "manual",
         sha=head_sha(tree.root),
     )
 
@@ -145,8 +157,8 @@ def durations(args: argparse.Namespace, tree: Tree) -> dict[str, float]:
     """Measured seconds: of --durations, else of the configured file if it is there, else none."""
     if args.durations is not None:
         return duration_file.read(Path(args.durations))
-    configured = tree.config.durations.get("file")
-    if configured and (tree.root / configured).is_file():
+    configured = tree.config.durations["file"]
+    if configured and os.path.lexists(tree.root / configured):
         return duration_file.read(tree.root / configured)
     return {}
 

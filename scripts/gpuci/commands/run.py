@@ -20,6 +20,7 @@ from gpuci.commands.common import (
     find_tests,
     load_tree,
     plan_tests,
+    unmatched_packages,
 )
 from gpuci.commands.output import page_style, say, short, show, show_document
 from gpuci.config import document as config_document
@@ -68,6 +69,7 @@ class _Run:
     out: Path
     name: str
     python: str
+    warnings: tuple[str, ...]
 
 
 def main(args: argparse.Namespace) -> int:
@@ -77,7 +79,11 @@ def main(args: argparse.Namespace) -> int:
     setup_seconds = time.monotonic() - started
     shard_runs = _execute(args, run)
     report = build_report(
-        run.plan, shard_runs, seconds=time.monotonic() - started - setup_seconds, setup_seconds=setup_seconds
+        run.plan,
+        shard_runs,
+        seconds=time.monotonic() - started - setup_seconds,
+        setup_seconds=setup_seconds,
+        warnings=run.warnings,
     )
     _publish(args, run, report)
     return EXIT_CODES[report.verdict]
@@ -97,13 +103,13 @@ def _prepare(args: argparse.Namespace) -> _Run:
             say(f"{root.path}: every test process sees all GPUs ({root.gpu_isolation}: {root.because})")
     chosen, because = python.choose(tree.config.node.python, tree.root)
     say(f"tests run with {chosen} ({because})")
-    return _Run(tree, plan, out, name, chosen)
+    return _Run(tree, plan, out, name, chosen, tuple(unmatched_packages(tree)))
 
 
 def _given_plan(args: argparse.Namespace) -> Plan:
-    if args.shards or args.durations or args.expression or args.packages:
+    if any((args.shards, args.durations, args.expression, args.packages, args.config, args.event)):
         raise ConfigError(
-            "--plan goes without --shards, --durations, --packages and -k",
+            "--plan goes without --shards, --durations, --packages, --config, --event and -k",
             why="the plan decided on them",
             then="leave them out, or make a plan with them: `gpuci plan --json`",
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpuci.commands.common import add_tree_arguments, find_tests, load_tree
 from gpuci.commands.output import show
+from gpuci.config.load import CONFIG_FILE
 from gpuci.discovery.verify import verify
 from gpuci.reporting.text import one_line, plural
 from gpuci_node.contract import EXIT_CODES
@@ -24,7 +25,7 @@ def main(args: argparse.Namespace) -> int:
     tree = load_tree(args)
     problems = verify(tree.root, tree.config, find_tests(tree))
     for problem in problems:
-        where = f"{problem.path}:{problem.line}" if problem.line else problem.path
+        where = f"{problem.path}:{problem.line}" if problem.line else problem.path or CONFIG_FILE
         show(one_line(f"{where}: {problem.message}") + "\n")
     show(f"{plural(len(problems), 'problem')}\n" if problems else "nothing to complain about\n")
     return EXIT_CODES["config_error"] if problems else 0

@@ -82,5 +82,5 @@ def read_document(path: Path, *, then: str) -> Any:
         return json.loads(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{path} can't be read: {error.strerror}", then=then) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no JSON document: {error}", then=then) from error

@@ -18,6 +18,9 @@ FILES = {
         "@pytest.mark.slow_nightly\ndef test_night(): pass\n"
     ),
     "b/test_b.py": "class TestB:\n    def test_1(self): pass\n",
+    "deep.json": "[" * 100_000,
+    "deep/report.json": "[" * 100_000,
+    "dir.yml": "durations: {file: a}\n",
 }
 
 
@@ -95,6 +98,30 @@ def test_verify_names_problems_by_place(tree: Path, capsys: pytest.CaptureFixtur
     assert out.startswith("a/conftest.py:3: ")
 
 
+def test_verify_names_the_configuration_for_what_is_wrong_in_it(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _err = run(capsys, "verify", str(tree), "--packages", "a b c")
+    assert code == 2
+    assert ".github/gpuci.yml: packages: 'c' matches nothing\n" in out
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ("packages: [a, c, x*]", ["packages: c matches nothing", "packages: x* matches nothing"]),
+        ("durations: {file: ci/d.json}", ["durations.file: there is no ci/d.json yet"]),
+    ],
+)
+def test_a_setting_that_names_nothing_is_said(
+    tree: Path, capsys: pytest.CaptureFixture[str], config: str, says: list[str]
+) -> None:
+    (tree / ".github" / "gpuci.yml").write_text(config)
+    code, _out, err = run(capsys, "plan", str(tree))
+    assert code == 0
+    assert [text for text in says if text not in " ".join(err.split())] == []
+
+
 BAD = {
     "no such root": (["plan", "no/such/dir"], "no/such/dir is not a directory"),
     "no such test": (["explain", "a/test_a.py::test_wid", "{tree}"], "near: a/test_a.py::test_wide"),
@@ -111,6 +138,20 @@ BAD = {
     "no plan": (["run", "{tree}", "--plan", "{tree}/p.json"], "p.json can't be read"),
     "a plan that is none": (["run", "{tree}", "--plan", "{tree}/a/test_a.py"], "no JSON document"),
     "a plan and shards": (["run", "{tree}", "--plan", "p.json", "--shards", "2"], "--plan goes without"),
+    "a plan and an event": (
+        ["run", "{tree}", "--plan", "p.json", "--event", "schedule"],
+        "--plan goes without",
+    ),
+    "a plan and a configuration": (
+        ["run", "{tree}", "--plan", "p.json", "--config", "{tree}/.github/gpuci.yml"],
+        "--plan goes without",
+    ),
+    "a plan without end": (["run", "{tree}", "--plan", "{tree}/deep.json"], "is no JSON document"),
+    "a report without end": (["report", "{tree}/deep"], "is no JSON document"),
+    "durations that are a directory": (
+        ["plan", "{tree}", "--config", "{tree}/dir.yml"],
+        "can't be read",
+    ),
     "a report that is none": (["report", "{tree}"], "report.json can't be read"),
     "out is not empty": (["run", "{tree}", "--out", "{tree}/a"], "is not empty"),
     "a path outside": (["manifest", "{tree}/a", "/"], "/ is not below"),

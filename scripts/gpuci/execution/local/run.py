@@ -270,6 +270,6 @@ def _read_json(path: Path) -> tuple[dict[str, Any] | None, str]:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None, ""
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return None, f"{path.name} can't be read: {error}"
     return (document, "") if isinstance(document, dict) else (None, f"{path.name} is no verdict")
