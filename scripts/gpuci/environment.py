@@ -173,10 +173,12 @@ def _make(environment: Path, requirements: Path, stamp: str, because: str) -> No
 
 
 def _install(environment: Path, requirements: Path) -> None:
+    # Not a venv's link to it, which Python 3.10 would link to: that may be the very one to be replaced.
+    python = os.path.realpath(sys.executable)
     _run(
-        [sys.executable, "-I", "-m", "venv", str(environment)],
+        [python, "-I", "-m", "venv", str(environment)],
         what="Python's venv module can't make an environment",
-        why=f"{sys.executable} is installed without venv or ensurepip",
+        why=f"{python} is installed without venv or ensurepip",
         then="install it (Debian, Ubuntu: apt install python3-venv), or put another Python on PATH",
     )
     pip = [str(environment / "bin" / "python"), "-I", "-m", "pip", "install", "--quiet", "--no-input"]
