@@ -247,7 +247,7 @@ class Engine:
         self._changed = True
         effects: Effects = []
         if end.left_over:
-            text = "%d processes were left behind and killed" % end.left_over
+            text = "processes left behind and killed: %d" % end.left_over
             effects.append(self._note(process, "left_over", text, level="warning"))
         if not self._stopping:
             effects += self._account(process, end)

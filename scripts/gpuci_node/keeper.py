@@ -229,7 +229,7 @@ class Keeper:
         if self._ending:
             return self._ending, self._reason
         red = sum(outcome in contract.RED_OUTCOMES for outcome in self._engine.outcomes.values())
-        return ("failed", "%d tests are red" % red) if red else ("passed", "")
+        return ("failed", "red tests: %d" % red) if red else ("passed", "")
 
     def _header(self) -> Dict[str, Any]:
         job, node = self._job, self._job["node"]

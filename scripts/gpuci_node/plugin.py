@@ -15,6 +15,10 @@ import pytest
 from gpuci_node import contract, options, outcome, policy
 from gpuci_node.worker import Channel, here, in_tree, own_arguments
 
+# Plugins that do other things in xdist's workers when they are configured: one asks the controller for a
+# port, the other runs no benchmarks and warns. They are told when the session starts.
+_TOLD_LATER = ("rerunfailures", "benchmark")
+
 
 class WorkerPlugin:
     """Lets one file through collection, runs what the spec selects of it, records each test."""
@@ -47,8 +51,7 @@ class WorkerPlugin:
         config.option.maxfail = 0
         if hasattr(config.option, "cov_fail_under"):
             config.option.cov_fail_under = 0
-        # pytest-rerunfailures would ask the controller of xdist's worker for a port: it is told later.
-        if not config.pluginmanager.hasplugin("rerunfailures"):
+        if not any(map(config.pluginmanager.hasplugin, _TOLD_LATER)):
             self._become_worker(config)
 
     @pytest.hookimpl(tryfirst=True)
@@ -107,7 +110,9 @@ class WorkerPlugin:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: List[pytest.Item]) -> Generator[None, Any, None]:
-        yield  # all hooks of the project, and -k and -m
+        hooks = yield  # all of the project, and -k and -m
+        if hooks.excinfo:
+            return  # an expression that is none, or a hook that fails: pytest ends, and says why
         ours = [item for item in items if item.path == self.file]
         marks = {self.nodeid(item): [mark.name for mark in item.iter_markers()] for item in ours}
         self.channel.send(

@@ -88,5 +88,13 @@ def cause(process: Process, end: Exit) -> str:
         return process.timed_out + ": killed"
     if end.signal is not None:
         return "killed by %s" % end.signal
+    if end.code == 4 and _pytest_error(end.tail):
+        return "pytest: " + _pytest_error(end.tail)
     pytest_says = "" if process.in_flight else _PYTEST_CODES.get(end.code or 0, "")
     return "the test process left with exit code %s%s" % (end.code, pytest_says)
+
+
+def _pytest_error(tail: str) -> str:
+    """What pytest says of arguments that it can't use: its last line `ERROR: ...`."""
+    lines = [line for line in tail.splitlines() if line.startswith("ERROR: ")]
+    return lines[-1][len("ERROR: ") :] if lines else ""

@@ -156,7 +156,7 @@ def test_threads_and_processes_that_never_end_are_ended(run_tree: Any) -> None:
     ran = run_tree({"test_x.py": body})
     assert set(ran.outcomes.values()) == {"passed"}
     (note,) = ran.records("note", topic="left_over")
-    assert note["text"].startswith("51 processes")
+    assert note["text"] == "processes left behind and killed: 51"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")

@@ -157,6 +157,30 @@ def test_options_that_would_break_a_run_are_taken_away_and_named(run_tree: Any) 
     assert named == ["-x", "-n 2", "--dist=loadfile", "--maxfail=1"]
 
 
+@pytest.mark.parametrize("args", [("-k", "a and"), ("--no-such-option",)], ids=" ".join)
+def test_arguments_that_pytest_refuses_are_said_in_its_words(run_tree: Any, args: tuple[str, ...]) -> None:
+    config = replace(run_tree.config, node=replace(run_tree.config.node, pytest_args=args))
+    ran = run_tree({"test_a.py": "def test_1(): pass\n"}, config=config)
+    assert ran.outcomes == {"test_a.py": "collection_error"}
+    (told,) = ran.report.tests
+    assert "rong expression" in told.message + told.output or "--no-such-option" in told.message + told.output
+
+
+@pytest.mark.parametrize("plugin", ["rerunfailures", "benchmark"])
+def test_plugins_that_act_on_being_a_worker_when_configured_are_told_later(
+    run_tree: Any, plugin: str
+) -> None:
+    files = {
+        f"{plugin}.py": "def pytest_configure(config): assert not hasattr(config, 'workerinput')\n",
+        "pytest.ini": f"[pytest]\naddopts = -p {plugin}\n",
+        "test_a.py": "def test_1(pytestconfig): assert pytestconfig.workerinput['workerid'] == 'gw0'\n",
+    }
+    env = {**run_tree.config.node.env, "PYTHONPATH": str(run_tree.root)}
+    config = replace(run_tree.config, node=replace(run_tree.config.node, env=env))
+    ran = run_tree(files, config=config, config_file="pytest.ini")
+    assert ran.outcomes == {"test_a.py::test_1": "passed"}
+
+
 def test_configuration_above_the_tree_has_no_effect(run_tree: Any, tmp_path: Any) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
     (tmp_path / "conftest.py").write_text("raise RuntimeError('above ROOT')\n")

@@ -15,6 +15,7 @@ from gpuci_node.slots import Slot
         ({}, Exit(0, None, ""), "the test process left with exit code 0"),
         ({}, Exit(4, None, ""), "the test process left with exit code 4 (pytest: wrong options or settings)"),
         ({}, Exit(3, None, ""), "the test process left with exit code 3 (pytest: internal error)"),
+        ({}, Exit(4, None, "x\nERROR: Wrong expression\n"), "pytest: Wrong expression"),
         ({"in_flight": "a.py::a"}, Exit(4, None, ""), "the test process left with exit code 4"),
         ({}, Exit(None, "SIGSEGV", ""), "killed by SIGSEGV"),
         ({"timed_out": "too slow"}, Exit(None, "SIGKILL", ""), "too slow: killed"),

@@ -74,7 +74,8 @@ def recorded(case: Path, versions: Any) -> dict[str, Any]:
 def expected_outcomes(document: dict[str, Any]) -> dict[str, str]:
     """Node id -> outcome, in our words; collectors that failed or skipped have their own ids."""
     if document["exitstatus"] == USAGE_ERROR:
-        return {item["nodeid"]: "not_finished" for item in document["items"]}
+        # pytest refused its arguments and ran nothing: said once for each file.
+        return {item["nodeid"].partition("::")[0]: "collection_error" for item in document["items"]}
     ours = OURS.get((document["case"], document["pytest"]), {})
     outcomes = {**plain_outcomes(document), **ours}
     return {nodeid: outcome for nodeid, outcome in outcomes.items() if outcome is not None}
