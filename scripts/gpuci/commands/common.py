@@ -24,6 +24,15 @@ from gpuci.planning.plan import make_plan
 from gpuci.reporting.text import plural
 
 PACKAGES_VARIABLE = "GPUCI_PACKAGES"
+EVENTS = (
+    "manual",
+    "schedule",
+    "workflow_dispatch",
+    "pull_request",
+    "pull_request_target",
+    "push",
+    "merge_group",
+)
 
 
 def add_tree_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +67,10 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shards", type=int, metavar="N", help="number of shards (1 to 12)")
     parser.add_argument("--durations", metavar="F", help="durations.json, or a plain {node id: seconds} map")
     parser.add_argument(
-        "--event", metavar="NAME", help="`schedule` also runs nightly tests (default: manual)"
+        "--event",
+        choices=EVENTS,
+        metavar="NAME",
+        help="a GitHub event, or `manual` (default): `schedule` also runs nightly tests",
     )
     parser.add_argument(
         "-k",

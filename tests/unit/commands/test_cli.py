@@ -178,6 +178,7 @@ def test_what_cannot_be_is_a_page_of_text(
         ["run", "--gpus", "0"],
         ["run", "--jobs", "many"],
         ["run", "--backend", "cloud"],
+        ["run", "--event", "shedule"],
         ["plan", "--shards"],
         ["plan", "--shard", "2"],
     ],
