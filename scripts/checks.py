@@ -175,16 +175,21 @@ def run_pytest(
 ) -> Outcome:
     """Run the tests on all cores; paths among `arguments` replace the default directories."""
     started = time.monotonic()
-    paths = [] if any(Path(a.partition("::")[0]).exists() for a in arguments) else directories
     with tempfile.TemporaryDirectory() as directory:
         junit = Path(directory) / "junit.xml"
         command = [str(python), "-m", "pytest", "-q", "-rs", "-n", "auto", f"--junitxml={junit}"]
-        done = subprocess.run([*command, *arguments, *paths], cwd=ROOT, env=environ, check=False)
+        command += [*arguments, *missing_paths(arguments, directories)]
+        done = subprocess.run(command, cwd=ROOT, env=environ, check=False)
         xml = junit.read_text(encoding="utf-8") if junit.exists() else "<testsuites/>"
     passed, failed, skipped = count(xml)
     # An internal error or an empty run fails no test, and is a failure all the same.
     failed = max(failed, int(done.returncode != 0))
     return Outcome("pytest", time.monotonic() - started, passed, failed, skipped)
+
+
+def missing_paths(arguments: Sequence[str], directories: Sequence[str]) -> Sequence[str]:
+    """The default directories, unless the arguments name a path (from the clone's top, where pytest runs)."""
+    return [] if any((ROOT / a.partition("::")[0]).exists() for a in arguments) else directories
 
 
 def count(junit: str) -> tuple[int, int, int]:

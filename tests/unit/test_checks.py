@@ -52,6 +52,23 @@ def test_flags_and_arguments_for_pytest(arguments: list[str], quick: bool, for_p
 
 
 @pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], ["tests"]),
+        (["-k", "no such path"], ["tests"]),
+        (["tests/unit/planning", "-x"], []),
+        (["tests/unit/test_checks.py::test_count"], []),
+    ],
+    ids=["none", "expression", "directory", "test"],
+)
+def test_a_path_replaces_the_default_ones_wherever_one_stands(
+    arguments: list[str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert checks.missing_paths(arguments, ["tests"]) == expected
+
+
+@pytest.mark.parametrize(
     ("code", "expected"), [("pass", (1, 0)), ("raise SystemExit(3)", (0, 1))], ids=["0", "3"]
 )
 def test_a_check_counts_as_one_test(
