@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gpuci.discovery.evaluate import Evaluator
-from gpuci.discovery.scopes import constant_bool
+from gpuci.discovery.scopes import own_flag
 from gpuci.discovery.values import Class, External, Function, Value, first
+from gpuci.source.facts import Term
 
 _NEUTRAL = frozenset({"object", "abc.ABC", "typing.Generic"})
 _NO_TESTS = re.compile(
@@ -60,11 +61,11 @@ class ClassReading:
     def is_abstract(self) -> bool:
         """Whether abstract methods are left that no class nearer in the MRO defines."""
         metaclass = any(
-            keyword == "metaclass" and term[0] == "name" and term[1].endswith("ABCMeta")
+            keyword == "metaclass" and _is_plain(term)
             for cls in self.line
             for keyword, term in cls.binding.value.keywords
         )
-        if not metaclass and not any(name in ("abc.ABC",) for name in self.outside):
+        if not metaclass and "abc.ABC" not in self.outside:
             return False
         seen: set[str] = set()
         for cls in self.line:
@@ -81,7 +82,7 @@ class ClassReading:
         """`__test__` of the nearest class that has one."""
         for cls in self.line:
             if "__test__" in cls.body.bindings:
-                return constant_bool(cls.body.own("__test__"))
+                return own_flag(cls.body)
         return None
 
     @cached_property
@@ -95,6 +96,8 @@ class ClassReading:
                 return str(dynamic.value)
             if "__init_subclass__" in cls.body.bindings:
                 return f"{cls.binding.name} defines __init_subclass__"
+            if any(name == "metaclass" and not _is_plain(term) for name, term in cls.binding.value.keywords):
+                return f"the metaclass of {cls.binding.name} may make tests"
         if self.lost:
             return f"base class {self.lost[0]} can't be followed"
         strangers = [name for name in self.outside if self._is_strange(name)]
@@ -104,6 +107,10 @@ class ClassReading:
         if name in _NEUTRAL or _TEST_CASE.search(name) or hasattr(builtins, name):
             return name.startswith(("parameterized.", "absl.testing.parameterized"))
         return _NO_TESTS.match(name) is None
+
+
+def _is_plain(metaclass: Term) -> bool:
+    return metaclass[0] == "name" and str(metaclass[1]).endswith("ABCMeta")
 
 
 class ClassReader:

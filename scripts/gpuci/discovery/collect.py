@@ -29,7 +29,7 @@ from gpuci.discovery.members import (
 )
 from gpuci.discovery.patterns import name_pattern
 from gpuci.discovery.pytest_config import PytestRules
-from gpuci.discovery.scopes import Namespace, constant_bool
+from gpuci.discovery.scopes import Namespace, own_flag
 from gpuci.discovery.values import NONE, Class, External, Function, Unknown, Value, first
 
 MAX_NESTING = 8
@@ -67,7 +67,7 @@ class Collector:
         module = self._evaluator.module(path)
         if module is None:
             return FileReading(opaque="can't be read")
-        if constant_bool(module.own("__test__")) is False:
+        if own_flag(module) is False:
             return FileReading()
         marks = with_parameters(own_pytestmark(module))
         extra = applied_by_call(self._evaluator, module)
@@ -86,17 +86,8 @@ class Collector:
         if self._evaluator.steps > MAX_STEPS:
             opaque = "too much to follow"
         if not items and opaque is None:
-            opaque = self._looks_like_tests(module)
+            opaque = module.strange_star()
         return FileReading(tuple(once(items)), opaque)
-
-    def _looks_like_tests(self, module: Namespace) -> str | None:
-        """In a file without a visible test, names like a test's are reason enough to ask pytest."""
-        for name, bindings in module.bindings.items():
-            kind = bindings[-1].kind
-            functions = kind == "def" and self._is_function(name)
-            if functions or (kind == "class" and self._is_class(name)):
-                return f"{name} looks like a test"
-        return None
 
     def _may_be_test(self, module: Namespace, name: str) -> bool:
         """Whether a name is worth a look: by name, or because it may be a TestCase or a flagged one."""

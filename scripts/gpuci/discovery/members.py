@@ -100,10 +100,12 @@ def alternatives(value: Value | None) -> tuple[Value, ...]:
 
 
 def test_flag(space: Namespace, name: str) -> bool | None:
-    for binding in space.others:
+    """`__test__` as the last assignment to `name.__test__` says; see also `own_flag`."""
+    for binding in reversed(space.others):
         if binding.kind == "attribute" and binding.name == name and binding.value[0] == "__test__":
             value: object = binding.value[1][1] if binding.value[1][0] == "constant" else None
-            return value if isinstance(value, bool) else None
+            certain = isinstance(value, bool) and (value or not binding.conditional)
+            return bool(value) if certain else None
     return None
 
 

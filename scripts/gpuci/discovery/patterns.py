@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase, translate
 
+from gpuci.discovery.pytest_config import PytestRules
+
 
 def path_matches(pattern: str, path: str) -> bool:
     """Whether a ROOT-relative path matches: a pattern without "/" on its last part, else on its end."""
@@ -19,6 +21,25 @@ def path_matches(pattern: str, path: str) -> bool:
 def matches_any(patterns: Iterable[str], path: str) -> bool:
     """Whether any of the patterns matches the path."""
     return any(path_matches(pattern, path) for pattern in patterns)
+
+
+def hint_pattern(rules: PytestRules) -> re.Pattern[bytes]:
+    """What the text of a file speaks of if it makes tests in a way that a reading can't follow.
+
+    The literal part of `python_functions` and `python_classes`, or unittest, whose classes have any name.
+    """
+    literals = [(option, _literal(option)) for option in rules.python_functions]
+    # "pytest" and "latest" are no names of tests.
+    functions = [
+        ("(?<![A-Za-z])" if option.startswith(text) else "") + re.escape(text) for option, text in literals
+    ]
+    classes = [re.escape(_literal(option)) for option in rules.python_classes]
+    return re.compile("|".join(["unittest", "TestCase", *functions, *classes]).encode())
+
+
+def _literal(option: str) -> str:
+    """The longest part of a glob that stands for itself."""
+    return max(re.split(r"[*?]|\[[^]]*\]", option), key=len)
 
 
 def name_pattern(options: Sequence[str]) -> re.Pattern[str]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from gpuci.discovery.collect import Collector, FileReading
 from gpuci.discovery.evaluate import Evaluator
+from gpuci.discovery.patterns import hint_pattern
 from gpuci.discovery.pytest_config import PytestRules
 from gpuci.source import cache as facts_cache
 from gpuci.source.cache import FactsCache
@@ -69,25 +70,30 @@ class _Reader:
         self._tree = SourceTree(Path(context.root))
         finder = ImportFinder(self._tree.names, context.bases)
         self._collector = Collector(Evaluator(self._tree, finder), context.rules)
+        self._hints = hint_pattern(context.rules)
 
     def read(self, path: str) -> ReadFile:
         try:
             data = read_file(os.path.join(self._root, path))
         except OSError as error:
-            return self._file(path, FileFacts(error=(1, error.strerror or "can't be read")))
+            facts = FileFacts(error=(1, error.strerror or "can't be read"))
+            return ReadFile(path, self._collected(path, facts), facts.error, False)
+        facts, key, packed = self._facts(data)
+        reading = self._collected(path, facts)
+        if not reading.items and reading.opaque is None and self._hints.search(data):
+            reading = FileReading(opaque="no test can be seen, but the text speaks of tests")
+        return ReadFile(path, reading, facts.error, facts.doctest, key, packed)
+
+    def _facts(self, data: bytes) -> tuple[FileFacts, bytes | None, bytes | None]:
+        """Facts, and what the cache is to keep: the key, and the packed facts if they are new."""
         if self._packed is None:
-            return self._file(path, parse_source(data))
+            return parse_source(data), None, None
         key = facts_cache.digest(data)
         known = facts_cache.unpack(self._packed[key]) if key in self._packed else None
         if known is not None:
-            return self._file(path, known, key)
+            return known, key, None
         facts = parse_source(data)
-        return self._file(path, facts, key, facts_cache.pack(facts))
-
-    def _file(
-        self, path: str, facts: FileFacts, key: bytes | None = None, packed: bytes | None = None
-    ) -> ReadFile:
-        return ReadFile(path, self._collected(path, facts), facts.error, facts.doctest, key, packed)
+        return facts, key, facts_cache.pack(facts)
 
     def _collected(self, path: str, facts: FileFacts) -> FileReading:
         if facts.error is not None:

@@ -127,6 +127,14 @@ class Namespace:
                 return other.get(name)
         return None
 
+    def strange_star(self) -> str | None:
+        """Why it may have names that can't be seen: a star import from outside the tree."""
+        for star in self.stars:
+            module, level = star.value
+            if self.evaluator.import_module(module, level, self.path) is None:
+                return f"import * of {module or 'the package'}, which is outside the tree"
+        return None
+
     def names(self) -> Iterator[tuple[str, int]]:
         """All names that exist when the body has run, with the line of their last binding."""
         for name, bindings in self.bindings.items():
@@ -153,7 +161,9 @@ def _exported(module: Namespace, seen: set[str]) -> Iterator[str]:
     listed = module.bindings.get("__all__")
     if listed and listed[-1].kind == "assign" and listed[-1].value[0] == "constant":
         yield from listed[-1].value[1]
-        return
+        grows = any(binding.name.startswith("__all__.") for binding in module.others)
+        if not grows and not listed[-1].conditional:
+            return
     yield from (name for name in module.bindings if not name.startswith("_"))
     for star in module.stars:
         name, level = star.value
@@ -189,8 +199,9 @@ class Local:
 Scope = Namespace | Local
 
 
-def constant_bool(value: Value | None) -> bool | None:
-    """True or False if the value is that literal."""
-    if isinstance(value, Constant) and isinstance(value.value, bool):
-        return value.value
-    return None
+def own_flag(space: Namespace) -> bool | None:
+    """`__test__` of a module or class body; one that a condition switches off may be on."""
+    value = space.own("__test__")
+    if not isinstance(value, Constant) or not isinstance(value.value, bool):
+        return None
+    return None if space.bindings["__test__"][-1].conditional and not value.value else value.value

@@ -244,4 +244,11 @@ def _dynamic_call(call: ast.Call) -> str | None:
 
 
 def _is_main_guard(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+    """Whether it is `__name__ == "__main__"`, which is false whenever pytest imports the file."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq) or len(test.ops) > 1:
+        return False
+    left, right = test.left, test.comparators[0]
+    if isinstance(left, ast.Constant):
+        left, right = right, left
+    named = isinstance(left, ast.Name) and left.id == "__name__"
+    return named and isinstance(right, ast.Constant) and right.value == "__main__"
