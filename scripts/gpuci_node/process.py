@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Set
 from gpuci_node.effects import Exit
 from gpuci_node.slots import Slot
 
-LEAVE_SECONDS = 15.0  # for a test process to end after its last test
+LEAVE_SECONDS = 60.0  # for a test process to end after its last test: plugins import and write, CUDA unwinds
 
 # What pytest means by its exit codes when it did not come to run a test (`pytest.ExitCode`).
 _PYTEST_CODES = {3: " (pytest: internal error)", 4: " (pytest: wrong options or settings)"}
