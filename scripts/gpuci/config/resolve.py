@@ -56,6 +56,8 @@ class Resolver:
             self._report(("packages",), "must not be empty")
         for index, entry in enumerate(entries):
             self._check_path(("packages", index), entry)
+            if any("**" in part and part != "**" for part in entry.split("/")):
+                self._report(("packages", index), f"{quoted(entry)}: `**` stands alone between slashes")
         return unique(tidy_path(entry) for entry in entries)
 
     def _check_path(self, path: Path, text: str) -> None:
@@ -71,6 +73,8 @@ class Resolver:
             for index, entry in enumerate(entries or []):
                 path = ("modes", name, index)
                 self._check_path(path, entry.partition("::")[0])
+                if re.search(r"[*?]", entry.partition("::")[0]):
+                    self._report(path, f"{quoted(entry)} is a glob: name a directory, a file or a node id")
                 key = tidy_node_id(entry)
                 if modes.get(key, mode) != mode:
                     self._report(path, f"{quoted(key)} has the mode {modes[key]} already, by {places[key]}")

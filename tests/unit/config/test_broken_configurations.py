@@ -547,6 +547,22 @@ BROKEN = [
         id="secret-variable",
     ),
     pytest.param(
+        "packages: [a/**, '**/b', a**b, c/d**]\n",
+        [
+            'gpuci.yml:1:26: packages[2]: "a**b": `**` stands alone between slashes',
+            'gpuci.yml:1:32: packages[3]: "c/d**": `**` stands alone between slashes',
+        ],
+        id="double-star-inside-a-name",
+    ),
+    pytest.param(
+        "modes: {SKIP: [libs/*/old, 'libs/t.py::test_a[*]', 'libs/test_?.py']}\n",
+        [
+            'gpuci.yml:1:16: modes.SKIP[0]: "libs/*/old" is a glob: name a directory, a file or a node id',
+            'gpuci.yml:1:52: modes.SKIP[2]: "libs/test_?.py" is a glob: name a directory, a file or a node id',
+        ],
+        id="glob-as-a-mode",
+    ),
+    pytest.param(
         "node: {env: {CUDA_VISIBLE_DEVICES: 1, PYTEST_XDIST_AUTO_NUM_WORKERS: 2}}\n",
         [
             "gpuci.yml:1:36: node.env.CUDA_VISIBLE_DEVICES: gpuci sets this variable itself, for each test process"
