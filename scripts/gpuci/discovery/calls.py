@@ -31,6 +31,7 @@ from gpuci.discovery.values import (
     first,
 )
 from gpuci.source.facts import Term
+from gpuci.source.terms import MAX_TEXT
 
 if TYPE_CHECKING:
     from gpuci.discovery.evaluate import Evaluator
@@ -110,7 +111,12 @@ def _text(evaluator: Evaluator, scope: Scope, text: str, term: Term) -> str:
     if term[0] != "name":
         return text
     value = evaluator.evaluate(scope, term)
-    return repr(value.value) if isinstance(value, Constant) else text
+    if not isinstance(value, Constant):
+        return text
+    try:
+        return repr(value.value)[:MAX_TEXT]
+    except ValueError:  # thousands of digits
+        return text
 
 
 def _called_external(
@@ -125,7 +131,8 @@ def _called_external(
     if name == "pytest.param":
         return Parameter(named.get("marks", Items("tuple", ())))
     if name == "getattr" and len(values) >= 2 and isinstance(values[1], Constant):
-        return evaluator.attribute(values[0], str(values[1].value))
+        attribute = values[1].value
+        return evaluator.attribute(values[0], attribute) if isinstance(attribute, str) else Unknown()
     if name == "functools.wraps" and values:
         return Wraps(values[0])
     if name == "functools.partial" and values and isinstance(values[0], Function):

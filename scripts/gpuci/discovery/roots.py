@@ -44,11 +44,19 @@ def _matches(root: Path, entry: str) -> Iterator[str]:
         if os.path.exists(os.path.join(real, path)) and _inside(real, os.path.join(real, path)):
             yield path
         return
-    for found in sorted(Path(real).glob(entry)):
+    for found in _glob(Path(real), entry):
         path = found.relative_to(real).as_posix()
         parts = set(path.split("/"))
         if found.is_dir() and not parts & EXCLUDED and _inside(real, str(found)):
             yield path
+
+
+def _glob(base: Path, pattern: str) -> list[Path]:
+    """The sorted matches; none for what is no pattern to this Python (`a**b` before 3.13, `/a*`)."""
+    try:
+        return sorted(base.glob(pattern))
+    except (ValueError, NotImplementedError, IndexError):
+        return []
 
 
 def _inside(root: str, path: str) -> bool:
@@ -156,7 +164,7 @@ def expand_testpaths(root: Path, plan: RootPlan) -> tuple[str, ...]:
     for pattern in plan.rules.testpaths:
         if os.path.isabs(pattern):
             continue
-        matches = sorted(base.glob(pattern)) if any(c in pattern for c in "*?[") else [base / pattern]
+        matches = _glob(base, pattern) if any(c in pattern for c in "*?[") else [base / pattern]
         found += [
             Path(os.path.normpath(path)).relative_to(base).as_posix() for path in matches if _fits(base, path)
         ]
@@ -165,4 +173,4 @@ def expand_testpaths(root: Path, plan: RootPlan) -> tuple[str, ...]:
 
 def _fits(base: Path, path: Path) -> bool:
     normal = os.path.normpath(path)
-    return path.exists() and (normal == str(base) or normal.startswith(str(base) + os.sep))
+    return os.path.exists(path) and (normal == str(base) or normal.startswith(str(base) + os.sep))

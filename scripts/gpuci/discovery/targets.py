@@ -15,6 +15,8 @@ from gpuci.discovery.members import Item
 from gpuci.discovery.values import Mark
 from gpuci.model import Marker, TestTarget
 
+LONGEST_TIMEOUT = 1e12  # seconds: a literal can be greater than any float
+
 
 class TargetMaker:
     """Makes the targets of one configuration."""
@@ -140,7 +142,7 @@ def _timeout(marks: Sequence[Mark]) -> float | None:
     for mark in marks:
         if mark.name == "timeout" and not mark.some:
             value = _literal(dict(mark.kwargs).get("timeout") or next(iter(mark.args), ""))
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf"):
-                return float(value)
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+                return float(min(value, LONGEST_TIMEOUT))
             return None
     return None

@@ -198,6 +198,13 @@ def test_the_usual_is_certain(source: str) -> None:
         pytest.param(
             "x = [1]\n" + "x = [*x, *x]\n" * 60 + "pytestmark = x\ndef test_a(): ...", id="doubling list"
         ),
+        pytest.param(
+            f"import pytest\nX = 0x{'f' * 5000}\n@pytest.mark.a(X)\ndef test_a(): ...", id="number in a mark"
+        ),
+        pytest.param(
+            f"import pytest\nX = 0x{'f' * 5000}\nx = getattr(pytest.mark, X)\n@x\ndef test_a(): ...",
+            id="number as a name",
+        ),
         pytest.param("if y:\n a = 1\n" * 3000 + "def test_a(): ...", id="many alternatives"),
         pytest.param(
             "".join(f"class A{i}(A{i + 1}): ...\n" for i in range(2000))

@@ -405,3 +405,20 @@ def test_workers_and_cache_change_nothing(tmp_path: Path) -> None:
     assert {target.nodeid for target in changed.targets} - {target.nodeid for target in alone.targets} == {
         "t0/test_0.py::test_new"
     }
+
+
+@pytest.mark.parametrize(
+    "testpaths", ["a**b", "/t*", "../t*", "**", "[", "x" * 5000, "*" * 300], ids=lambda text: str(text)[:5]
+)
+def test_testpaths_that_are_no_path_hide_nothing(tmp_path: Path, testpaths: str) -> None:
+    """As if there were none: no traceback, and the tests are found."""
+    write(tmp_path, {"pytest.ini": f"[pytest]\ntestpaths = {testpaths}\n", "tests/test_m.py": TEST})
+    assert find(tmp_path).files == ("tests/test_m.py",)
+
+
+def test_a_plugin_that_no_file_can_be_is_nothing(tmp_path: Path) -> None:
+    """A null byte below a package of the tree."""
+    write(
+        tmp_path, {"conftest.py": "pytest_plugins = ['p.a\\0b.c']\n", "p/__init__.py": "", "test_m.py": TEST}
+    )
+    assert find(tmp_path).files == ("test_m.py",)

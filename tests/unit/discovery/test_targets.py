@@ -92,6 +92,7 @@ def test_authority_over_the_mode(
         pytest.param(Mark("timeout", (), (("timeout", "1.5"),)), None, 1.5, 1, id="timeout named"),
         pytest.param(Mark("timeout", ("0",)), None, None, 1, id="no timeout"),
         pytest.param(Mark("timeout", ("True",)), None, None, 1, id="timeout of a bool"),
+        pytest.param(Mark("timeout", ("9" * 400,)), None, 1e12, 1, id="timeout that no float holds"),
         pytest.param(Mark("timeout", ("LIMIT * 2",)), None, None, 1, id="timeout computed"),
         pytest.param(Mark("skipif", ("n < 4",), gpus=4), None, None, 4, id="skip condition"),
         pytest.param(Mark("unittest.skipIf", gpus=2, hidden=True), None, None, 2, id="unittest's"),
