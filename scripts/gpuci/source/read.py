@@ -10,10 +10,13 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from gpuci.errors import GpuciError
 from gpuci.source.facts import FileFacts
 from gpuci.source.parse import MAX_BYTES, parse_source
 
@@ -68,7 +71,8 @@ def spread(
 ) -> Iterator[Answer]:
     """The answers of `work`, in the order of its tasks, from `workers` processes.
 
-    `start` runs once in each process. Both are module-level functions, or partials of one.
+    `start` runs once in each process. Both are module-level functions, or partials of one. Raises
+    GpuciError when a process dies.
     """
     if workers == 1:
         start()
@@ -77,8 +81,17 @@ def spread(
         return
     # A fork of a process with threads can deadlock, and macOS frameworks don't survive one.
     method = "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
-    with multiprocessing.get_context(method).Pool(workers, _start_worker, (start,)) as pool:
-        yield from pool.imap(work, tasks)
+    context = multiprocessing.get_context(method)
+    # Not a `multiprocessing.Pool`: that one waits for ever for the answer of a process that was killed.
+    with ProcessPoolExecutor(workers, context, _start_worker, (start,)) as pool:
+        try:
+            yield from pool.map(work, tasks)
+        except BrokenProcessPool:
+            raise GpuciError(
+                "a process that reads the tests has died",
+                why="it was killed, mostly for lack of memory, or a file is nested too deeply for Python",
+                then="run again on a machine with more memory, or with a newer Python",
+            ) from None
 
 
 def _start_worker(start: Callable[[], None]) -> None:
@@ -137,7 +150,7 @@ class SourceTree:
         if known is None:
             try:
                 known = frozenset(os.listdir(os.path.join(self._root, directory)))
-            except OSError:
+            except (OSError, ValueError):  # ValueError: a name that no file can have
                 known = frozenset()
             self._names[directory] = known
         return known

@@ -1,11 +1,13 @@
 """Reading: files on demand inside the root, and many over worker processes."""
 
 import os
+import signal
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from gpuci.errors import GpuciError
 from gpuci.source.parse import MAX_BYTES
 from gpuci.source.read import MIN_FILES_FOR_WORKERS, SourceTree, facts_of, read_file, spread, workers_for
 
@@ -24,6 +26,18 @@ def test_answers_come_in_the_order_of_the_tasks(workers: int) -> None:
     answers = list(spread(_double, range(50), workers, partial(_nothing)))
     assert [answer for answer, _ in answers] == [task * 2 for task in range(50)]
     assert (os.getpid() in {pid for _, pid in answers}) == (workers == 1)
+
+
+def _die(task: int) -> int:
+    if task == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task
+
+
+def test_a_killed_worker_is_an_error() -> None:
+    """As when memory runs out: said at once, never waited for."""
+    with pytest.raises(GpuciError, match="has died"):
+        list(spread(_die, range(50), 2, partial(_nothing)))
 
 
 @pytest.mark.parametrize(
@@ -66,4 +80,4 @@ def test_the_tree_reads_only_what_lies_inside(tmp_path: Path) -> None:
     readable = {name for name in ["a.py", "bad.py", "d.py", "out.py", "in.py", "gone.py"] if tree.facts(name)}
     assert readable == {"a.py", "in.py"}
     assert tree.names("") == {"a.py", "bad.py", "d.py", "out.py", "in.py"}
-    assert tree.names("nowhere") == frozenset()
+    assert [tree.names(name) for name in ["nowhere", "a\0b", "x" * 5000]] == [frozenset()] * 3
