@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from gpuci.config.model import Config, MarkerRule
 from gpuci.discovery.members import Item
+from gpuci.discovery.modes import path_modes
 from gpuci.discovery.values import Mark
 from gpuci.model import Marker, TestTarget
 
@@ -23,13 +24,13 @@ class TargetMaker:
 
     def __init__(self, config: Config) -> None:
         self._rules = config.markers
-        self._modes = tuple((path_parts(path), path, mode) for path, mode in config.modes)
+        self._modes = path_modes(config.modes)
         self._matching = lru_cache(maxsize=None)(self._match)
 
     def make(self, item: Item, path: str, root: str) -> TestTarget:
         """The target of one test function."""
         nodeid = "::".join((path, *item.classes, item.name))
-        placed = self.path_mode(nodeid)
+        placed = self._modes.of(nodeid)
         mode, gpus, kind = self._need(item.marks, placed[1] if placed else None)
         skip = None
         if placed is not None and placed[1] == "skip":
@@ -56,21 +57,12 @@ class TargetMaker:
 
     def file(self, path: str, root: str, why: str) -> TestTarget:
         """The one target of a file whose tests pytest alone can tell (doctests)."""
-        placed = self.path_mode(path)
+        placed = self._modes.of(path)
         mode, gpus, kind = self._need((), placed[1] if placed else None)
         skip = f"modes: skip {placed[0]}" if placed is not None and placed[1] == "skip" else None
         return TestTarget(
             path, path, None, None, None, root, 1, mode, None, skip, gpus, kind, None, (), opaque=why
         )
-
-    def path_mode(self, nodeid: str) -> tuple[str, str] | None:
-        """The longest entry of `modes` that is the node id or lies above it, by parts, with its mode."""
-        parts = path_parts(nodeid)
-        best: tuple[int, str, str] | None = None
-        for prefix, path, mode in self._modes:
-            if parts[: len(prefix)] == prefix and (best is None or len(prefix) >= best[0]):
-                best = (len(prefix), path, mode)
-        return None if best is None else best[1:]
 
     def _need(self, marks: Sequence[Mark], by_path: str | None) -> tuple[str, int, str]:
         """(mode, GPUs, kind): the closest mark gives the mode, the most demanding one the GPUs."""
@@ -112,17 +104,6 @@ class TargetMaker:
                 if isinstance(named, str):
                     return named
         return next((rule.profile for _, rule in self._ruled(marks) if rule.profile), None)
-
-
-@lru_cache(maxsize=4096)
-def _slashed(path: str) -> tuple[str, ...]:
-    return tuple(part for part in path.split("/") if part not in ("", "."))
-
-
-def path_parts(nodeid: str) -> tuple[str, ...]:
-    """`a/b.py::C::d` -> (a, b.py, C, d)."""
-    path, _, rest = nodeid.partition("::")
-    return (*_slashed(path), *rest.split("::")) if rest else _slashed(path)
 
 
 def _marker(mark: Mark) -> Marker:

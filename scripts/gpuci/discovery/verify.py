@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gpuci.config.model import DEFAULT_MARKERS, Config
 from gpuci.discovery.files import FoundFile, Walk
+from gpuci.discovery.modes import path_parts
 from gpuci.discovery.pytest_config import PytestRules
 from gpuci.discovery.roots import RootPlan, expand, find_roots, holds
-from gpuci.discovery.targets import path_parts
 from gpuci.model import Manifest, TestTarget
 from gpuci.source.facts import FileFacts
 from gpuci.source.read import SourceTree

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gpuci.config.model import Config
+from gpuci.discovery.modes import path_modes
 from gpuci.model import SkippedTest, TestTarget, Unit
 from gpuci.planning.cut import cut
 from gpuci.planning.estimate import Estimates
 from gpuci.planning.makespan import in_words
-from gpuci.planning.needs import Need, need, path_mode
+from gpuci.planning.needs import Need, need
 from gpuci_node.contract import Select
 
 CAREFUL = ("cpu", "normal", "isolated", "serial")  # an opaque file gets the last of its targets' modes
@@ -62,13 +63,14 @@ def group(
     live = [target for target in file.targets if because[target.nodeid] is None]
     reasons = [(target.nodeid, because[target.nodeid]) for target in file.targets]
     skipped = tuple(SkippedTest(nodeid, reason) for nodeid, reason in reasons if reason is not None)
+    modes = path_modes(config.modes)
     if file.opaque is None:
         made = _split(file, live, config, estimates)
-    elif live or path_mode(file.path, config) != "skip":
+    elif live or modes.mode(file.path) != "skip" or modes.exceptions(file.path):
         made = _whole(file, live, config, estimates)
     else:
         return FileUnits((), skipped=skipped or (SkippedTest(file.path, "mode skip"),))
-    units = _units(file, *made, [test.nodeid for test in skipped], config.node.timeout)
+    units = _units(file, *made, [test.nodeid for test in skipped], config)
     planned = [target.nodeid for target in live] or [file.path] * len(units)
     unknown = sum(not estimates.knows(nodeid) for nodeid in planned)
     return FileUnits(
@@ -87,7 +89,7 @@ def _split(
         groups.setdefault(needs[ask], []).append(target.nodeid)
     if not groups:
         return [], 0
-    default = path_mode(file.path, config)
+    default = path_modes(config.modes).mode(file.path)
     owner = max(groups, key=lambda key: _ownership(key, len(groups[key]), default, config))
     pieces: list[_Piece] = []
     position = 0
@@ -124,12 +126,19 @@ def _whole(
     """
     keys = [need(target.run_mode, target.gpus, target.runs_on, config) for target in live]
     keys = [key for key in keys if key.mode != "cpu"] or keys
-    keys = keys or [need(path_mode(file.path, config), 1, None, config)]
+    keys = keys or [need(mode, 1, None, config) for mode in _unseen_modes(file.path, config)]
     mode = max((key.mode for key in keys), key=CAREFUL.index)
     profile = _most_common(key.profile for key in keys)
     gpus = _most_common(key.gpus for key in keys if key.profile == profile)
     tests = tuple(target.nodeid for target in live)
     return [_Piece(need(mode, gpus, profile, config), tests, _file_seconds(file, tests, estimates))], 0
+
+
+def _unseen_modes(path: str, config: Config) -> list[str]:
+    """The modes of a file of which nothing live was read: its own, or those of the exceptions from a skip."""
+    modes = path_modes(config.modes)
+    own = modes.mode(path)
+    return [modes.mode(nodeid) for nodeid in modes.exceptions(path)] if own == "skip" else [own]
 
 
 def _file_seconds(file: TestFile, tests: Iterable[str], estimates: Estimates) -> float:
@@ -144,11 +153,10 @@ def _file_seconds(file: TestFile, tests: Iterable[str], estimates: Estimates) ->
 
 
 def _units(
-    file: TestFile, pieces: Sequence[_Piece], owner: int, skipped: Sequence[str], timeout: float
+    file: TestFile, pieces: Sequence[_Piece], owner: int, skipped: Sequence[str], config: Config
 ) -> tuple[Unit, ...]:
     others = [nodeid for i, piece in enumerate(pieces) if i != owner for nodeid in piece.tests]
-    others += skipped
-    rest: Select = {"except": others} if others else "all"
+    rest = _rest(file, pieces[owner].tests, [*others, *skipped], config) if pieces else "all"
     return tuple(
         Unit(
             id="",
@@ -159,11 +167,21 @@ def _units(
             gpus=piece.need.gpus,
             profile=piece.need.profile,
             expected_seconds=piece.seconds,
-            timeout_seconds=timeout,
+            timeout_seconds=config.node.timeout,
             tests=len(piece.tests),
         )
         for i, piece in enumerate(pieces)
     )
+
+
+def _rest(file: TestFile, own: Sequence[str], others: Sequence[str], config: Config) -> Select:
+    """What the owner selects: all of the file but `others`; of a skipped file its exceptions alone."""
+    modes = path_modes(config.modes)
+    exceptions = modes.exceptions(file.path)
+    if modes.mode(file.path) == "skip":
+        return list(dict.fromkeys([*own, *(exceptions if file.opaque else ())]))
+    excluded = list(dict.fromkeys([*others, *exceptions]))
+    return {"except": excluded} if excluded else "all"
 
 
 def _notes(

@@ -69,14 +69,3 @@ def why_skipped(target: TestTarget, scheduled: frozenset[str]) -> str | None:
         if marker.name in scheduled:
             return f"mark {marker.name}: runs on schedule only"
     return None
-
-
-def path_mode(path: str, config: Config) -> str:
-    """The mode that a path has by `modes`: the entry with the most matching parts, else normal."""
-    parts = path.split("/")
-    best = (0, "normal")
-    for prefix, mode in config.modes:
-        wanted = [part for part in prefix.split("/") if part not in ("", ".")]
-        if parts[: len(wanted)] == wanted and len(wanted) >= best[0]:
-            best = (len(wanted), mode)
-    return best[1]

@@ -5,7 +5,7 @@ import pytest
 from gpuci.config.model import DEFAULT_MARKERS, Config, MarkerRule, Profile
 from gpuci.errors import ConfigError
 from gpuci.model import Marker, TestTarget
-from gpuci.planning.needs import Need, need, path_mode, refuse_impossible, schedule_marks, why_skipped
+from gpuci.planning.needs import Need, need, refuse_impossible, schedule_marks, why_skipped
 
 CONFIG = Config(profiles=(Profile("default", gpus=8), Profile("small", gpus=2)))
 
@@ -88,25 +88,3 @@ def test_why_a_target_is_left_out(made: TestTarget, event: str, expected: str | 
 def test_a_rule_that_always_holds_schedules_nothing() -> None:
     config = Config(markers=(MarkerRule("slow"), MarkerRule("big", gpus=8)))
     assert schedule_marks([target(marks=("slow", "big"))], config, "manual") == frozenset()
-
-
-@pytest.mark.parametrize(
-    ("path", "mode"),
-    [
-        ("a/test_1.py", "serial"),
-        ("a/b/test_1.py", "isolated"),
-        ("a/b/test_2.py", "normal"),
-        ("ab/test_1.py", "normal"),
-        ("c/test_1.py", "cpu"),
-        ("test_1.py", "normal"),
-    ],
-)
-def test_the_longest_path_gives_the_mode(path: str, mode: str) -> None:
-    modes = (
-        ("a/b/test_2.py", "normal"),
-        ("a", "serial"),
-        ("a/b/", "isolated"),
-        ("./c", "skip"),
-        ("c", "cpu"),
-    )
-    assert path_mode(path, Config(modes=(*modes, ("c/test_1.py::f", "serial")))) == mode
