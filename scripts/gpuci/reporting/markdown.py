@@ -42,10 +42,10 @@ def render(report: Report, *, limit_bytes: int = 1_000_000) -> str:
     room = limit_bytes - _size(head) - 3 * _NOTE_BYTES
     sections = _sections(report)
     tail = _fit(sections, room)
-    details = [_failure(result) for result in summary.failing(report)]
-    shown = _fit(details, room - sum(map(_size, tail)))
-    title = f"### Failing tests ({len(details)})\n\n" if details else ""
-    cut = _cut_note(len(details) - len(shown), "failing test")
+    failing = summary.failing(report)
+    shown = _fit(map(_failure, failing), room - sum(map(_size, tail)))
+    title = f"### Failing tests ({len(failing)})\n\n" if failing else ""
+    cut = _cut_note(len(failing) - len(shown), "failing test")
     cut_tail = _cut_note(len(sections) - len(tail), "section")
     return guard("".join([head, title, *shown, cut, *tail, cut_tail]))
 
