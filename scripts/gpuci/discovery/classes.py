@@ -114,24 +114,23 @@ def _is_plain(metaclass: Term) -> bool:
 
 
 class ClassReader:
-    """Reads classes once each."""
+    """Reads the classes that a file leads to, once each."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
-        self._known: dict[str, dict[int, ClassReading]] = {}
+        self._known: dict[int, ClassReading] = {}
         self._busy: set[int] = set()
 
     def read(self, cls: Class) -> ClassReading:
         """The class with its bases followed."""
-        of_file = self._known.setdefault(cls.body.path, {})
-        known = of_file.get(id(cls.binding))
+        known = self._known.get(id(cls.binding))
         if known is None or known.cls.marks != cls.marks:
-            known = of_file[id(cls.binding)] = self._read(cls)
+            known = self._known[id(cls.binding)] = self._read(cls)
         return known
 
-    def forget(self, path: str) -> None:
-        """Let go of the classes of a file."""
-        self._known.pop(path, None)
+    def start(self) -> None:
+        """Begin with a file: let go of all classes."""
+        self._known.clear()
 
     def _read(self, cls: Class) -> ClassReading:
         key = id(cls.binding)

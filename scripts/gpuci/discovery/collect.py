@@ -54,14 +54,15 @@ class Collector:
 
     def collect(self, path: str) -> FileReading:
         """The tests of a file; nothing of it is kept."""
-        self._evaluator.steps = 0
+        self._evaluator.start()
+        self._classes.start()
         try:
             return self._collect(path)
         except RecursionError:
+            self._evaluator.cut_short = True
             return FileReading(opaque="too deep to be followed")
         finally:
             self._evaluator.forget(path)
-            self._classes.forget(path)
 
     def _collect(self, path: str) -> FileReading:
         module = self._evaluator.module(path)

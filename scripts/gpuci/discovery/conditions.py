@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 MAX_GPUS = 1024
+MAX_CONDITION = 20  # the evaluator's depth: less than its own limit, so that a condition's names are followed
 _COUNT = re.compile(r"(^|\.)device_count$")
 _CUDA = re.compile(r"(^|\.)cuda\.is_available$|(^|\.)is_cuda_available$|(^|\.)is_torch_cuda_available$")
 
 
 def gpus_of_condition(evaluator: Evaluator, scope: Scope, term: Term, negated: bool = False) -> int | None:
     """The GPUs without which the condition (or its negation) is true, None if it says nothing of them."""
-    if evaluator.depth > 20:
+    if evaluator.depth > MAX_CONDITION:
+        evaluator.cut_short = True
         return None
     evaluator.depth += 1
     try:

@@ -58,6 +58,7 @@ class Evaluator:
         self._modules: dict[str, Namespace | None] = {}
         self.depth = 0
         self.steps = 0
+        self.cut_short = False
 
     def module(self, path: str) -> Namespace | None:
         """The namespace of a file, or None if it can't be read."""
@@ -66,6 +67,17 @@ class Evaluator:
             usable = facts is not None and facts.error is None
             self._modules[path] = Namespace(self, path, facts.bindings) if facts and usable else None
         return self._modules[path]
+
+    def start(self) -> None:
+        """Begin with a file. What an earlier one left unfinished must not count for this one."""
+        if self.cut_short:
+            self._modules.clear()
+        self.steps, self.cut_short = 0, False
+
+    def _exhausted(self) -> bool:
+        over = self.depth > MAX_DEPTH or self.steps > MAX_STEPS
+        self.cut_short = self.cut_short or over
+        return over
 
     def forget(self, path: str) -> None:
         """Let go of a file that no other one is likely to need."""
@@ -92,7 +104,7 @@ class Evaluator:
         """The value of a term in a scope."""
         handler = expressions.TERMS.get(term[0])
         self.steps += 1
-        if handler is None or self.depth > MAX_DEPTH or self.steps > MAX_STEPS:
+        if handler is None or self._exhausted():
             return Unknown("too much to follow")
         self.depth += 1
         try:
@@ -203,7 +215,7 @@ class Evaluator:
     def run(self, helper: Function, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
         """What a helper of the tree returns for these arguments."""
         fact: FunctionFact = helper.binding.value
-        if not fact.body or self.depth > MAX_DEPTH or self.steps > MAX_STEPS:
+        if not fact.body or self._exhausted():
             return Unknown(f"{helper.binding.name}() can't be followed")
         self.depth += 1
         try:

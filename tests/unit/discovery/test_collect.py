@@ -257,3 +257,41 @@ def test_any_mixture_of_names_is_read(lines: list[str], others: list[str]) -> No
     """Whatever refers to whatever, nothing is raised."""
     reading = read("\n".join(lines), {"util.py": "\n".join(others)})
     assert len({(item.classes, item.name) for item in reading.items}) == len(reading.items)
+
+
+CHAIN = "".join(f"mark{i} = mark{i + 1}\n" for i in range(40))
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(
+            "def f(x):\n a = f(x)\n b = f(x)\n return f(a)\n@f\ndef test_0(): ...\n"
+            "from chain import mark20\n@mark20\ndef test_a(): ...",
+            id="too many steps",
+        ),
+        pytest.param("from chain import mark0\n@mark0\ndef test_a(): ...", id="too deep"),
+        pytest.param(
+            "".join(f"class A{i}(A{i + 1}): ...\n" for i in range(2000))
+            + "class A2000: ...\nfrom chain import mark20\n@mark20\nclass TestA(A0): ...",
+            id="recursion",
+        ),
+        pytest.param(
+            f"from chain import *\nimport pytest\n@pytest.mark.skipif({'not ' * 11}mark0)\ndef test_a(): ...",
+            id="condition",
+        ),
+    ],
+)
+def test_a_file_that_is_too_much_changes_nothing_for_the_next(before: str) -> None:
+    """One process reads many files: what it gave up for one must not be remembered of their imports."""
+    chain = f"import pytest\nmark40 = pytest.mark.gpu\n{CHAIN}"
+    files = Files(
+        {
+            "test_a.py": before,
+            "test_b.py": "from chain import mark20\n@mark20\ndef test_b(): ...",
+            "chain.py": chain,
+        }
+    )
+    collector = Collector(Evaluator(files, ImportFinder(files.names)), PytestRules())
+    collector.collect("test_a.py")
+    assert marks(collector.collect("test_b.py")) == {"test_b": ["gpu"]}
