@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import TypeVar
 
 from gpuci.config.model import Config
@@ -109,10 +110,10 @@ def _ownership(key: Need, tests: int, default: str, config: Config) -> tuple[boo
 def _cut(key: Need, tests: Sequence[str], piece_seconds: float, estimates: Estimates) -> list[_Piece]:
     seconds = [estimates.function(nodeid) for nodeid in tests]
     ends = [len(tests)]
-    if key.mode in CUT_MODES and sum(seconds) > piece_seconds:
+    if key.mode in CUT_MODES and fsum(seconds) > piece_seconds:
         ends = cut(seconds, piece_seconds)
     return [
-        _Piece(key, tuple(tests[start:end]), sum(seconds[start:end]))
+        _Piece(key, tuple(tests[start:end]), fsum(seconds[start:end]))
         for start, end in zip([0, *ends], ends, strict=False)
     ]
 
@@ -147,8 +148,8 @@ def _file_seconds(file: TestFile, tests: Iterable[str], estimates: Estimates) ->
     functions = [nodeid for nodeid in tests if "::" in nodeid]
     if scope is None and not functions:
         return estimates.function(file.path)
-    seconds = sum(map(estimates.function, functions))
-    read = sum(estimates.functions.get(target.nodeid, 0.0) for target in file.targets)
+    seconds = fsum(map(estimates.function, functions))
+    read = fsum(estimates.functions.get(target.nodeid, 0.0) for target in file.targets)
     return seconds + max(scope.seconds - read, 0.0) if scope else seconds
 
 

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from math import fsum
 
 from gpuci.model import Unit
 from gpuci_node.slots import Slot, SlotTable, order_key
@@ -86,7 +87,7 @@ def lower_bound(units: Sequence[Unit], shards: int, node: NodeShape) -> Bound:
     share a place).
     """
     longest = max(units, key=lambda unit: unit.expected_seconds)
-    work = sum(map(node.load, units)) / (shards * node.slots)
+    work = fsum(map(node.load, units)) / (shards * node.slots)
     best = Bound(longest.expected_seconds, f"the longest piece, {_title(longest)}, sets")
     for bound in (Bound(work, "the work as a whole sets"), *_width_bounds(units, shards, node)):
         if bound.seconds > best.seconds * (1 + ROUNDING):
@@ -109,7 +110,7 @@ def _width_bounds(units: Sequence[Unit], shards: int, node: NodeShape) -> Iterat
 def _pigeonhole(times: Sequence[float], places: int) -> float:
     """The lower bound on one-place jobs: their sum, and the two shortest of the places + 1 longest."""
     pair = times[places - 1] + times[places] if len(times) > places else 0.0
-    return max(sum(times) / places, pair)
+    return max(fsum(times) / places, pair)
 
 
 def _width(unit: Unit, node: NodeShape) -> int:

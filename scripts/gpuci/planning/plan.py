@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 
 from gpuci.config.document import to_document
 from gpuci.config.model import Config
@@ -27,7 +28,7 @@ class _Pool:
     @property
     def seconds(self) -> float:
         """The work in seconds of one node with all slots busy."""
-        return sum(map(self.node.load, self.units)) / self.node.slots
+        return fsum(map(self.node.load, self.units)) / self.node.slots
 
 
 def make_plan(

@@ -173,3 +173,17 @@ def test_a_plan_is_complete_and_the_same_in_any_order(
     assert all(shard.units for shard in plan.shards)
     assert plan.lower_bound_seconds <= plan.makespan_seconds * (1 + 1e-9)
     assert len(plan.shards) <= 12
+
+
+def test_sums_are_exact() -> None:
+    """Python 3.12 adds floats in another way than 3.11; the plan is the same everywhere."""
+    tenths = [target("test_a.py", f"test_{i}") for i in range(10)]
+    plan = make_plan(manifest(tenths), CONFIG, durations={test.nodeid: 0.1 for test in tenths})
+    assert [unit.expected_seconds for unit in plan.units] == [1.0]
+    spread = [target(f"test_{i}.py", "test_a") for i in range(10)]
+    plan = make_plan(
+        manifest(spread),
+        Config(profiles=(Profile("one", gpus=1),)),
+        durations={t.nodeid: 0.1 for t in spread},
+    )
+    assert plan.lower_bound_seconds == 1.0
