@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -61,6 +62,13 @@ def test_journal_and_verdict(out: Path, shard: str) -> None:
 def test_what_a_node_is_given_is_gone_when_it_has_read_it(out: Path) -> None:
     """It holds the nonce of the frames, which tests never get."""
     assert list(out.glob("*/job.json")) == []
+
+
+def test_the_files_of_a_run_are_the_documented_ones(out: Path) -> None:
+    table = (REPOSITORY / "docs" / "results.md").read_text().partition("\n## Files\n")[2]
+    documented = set(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE))
+    files = [path.relative_to(out) for path in out.rglob("*") if path.is_file()]
+    assert {"/".join(["*"] * (len(path.parts) - 1) + [path.name]) for path in files} == documented
 
 
 def test_job(out: Path) -> None:
