@@ -7,9 +7,8 @@ from typing import Any
 
 from gpuci.config.model import Config
 from gpuci.model import Plan, Root, Unit
+from gpuci.results.ownership import CPU_POOL
 from gpuci_node.contract import SCHEMAS
-
-CPU_POOL = 0  # the index under which the units that need no GPU run
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuci.model import Plan, Unit
 from gpuci_node.contract import Select, indexed, selects
 
-CPU_POOL = 0
+CPU_POOL = 0  # the index under which the units that need no GPU run
 
 
 class Ownership:

@@ -22,6 +22,7 @@ from gpuci.execution import jobs, node_package
 from gpuci.execution.local.devices import Devices
 from gpuci.model import Plan, ShardRun
 from gpuci.results import frames, journal
+from gpuci.results.ownership import CPU_POOL
 
 _TICK_SECONDS = 0.2
 
@@ -89,7 +90,7 @@ class LocalRun:
         node_package.build(self._package)
         with self._interruptible():
             if self._plan.cpu_units:
-                self._start(jobs.CPU_POOL, device_set=-1)
+                self._start(CPU_POOL, device_set=-1)
             while self._running or (self._waiting and not self._interrupts):
                 self._start_waiting()
                 for key, _events in self._selector.select(_TICK_SECONDS):
@@ -122,7 +123,7 @@ class LocalRun:
             self._free.append(device_set)
 
     def _launch(self, index: int, device_set: int) -> Running:
-        out = self._options.out / ("cpu" if index == jobs.CPU_POOL else f"shard-{index}")
+        out = self._options.out / ("cpu" if index == CPU_POOL else f"shard-{index}")
         out.mkdir()
         nonce = secrets.token_hex(16)
         document = self._document(index, device_set, out, nonce)
