@@ -98,7 +98,7 @@ def _walk(root: Path, plan: RootPlan, entries: Sequence[str], tree: SourceTree) 
     args = root_args(plan, testpaths)
     walk = Walk(root, plan.path, plan.rules, conftest_at)
     given = (*plan.rules.args, *args) or testpaths or (".",)
-    starts = _outermost([join(plan.path, path.partition("::")[0].rstrip("/")) for path in given])
+    starts = [str(PurePosixPath(join(plan.path, path.partition("::")[0]))) for path in given]
     files = {file.path: file for start in starts for file in walk.files(start)}
     owned = tuple(file for file in files.values() if _owner(file.path, entries) in plan.entries)
     return _Walked(plan, args, owned, devices[0] if devices else None)
@@ -108,12 +108,6 @@ def _conftest(path: str, facts: FileFacts, tree: SourceTree, finder: ImportFinde
     found = [finder.find(module, 0, path) for module in plugin_modules(facts)]
     plugins = [tree.facts(plugin) for plugin in found if plugin is not None]
     return read_conftest(path, facts, tuple(plugin for plugin in plugins if plugin is not None))
-
-
-def _outermost(paths: Sequence[str]) -> list[str]:
-    """The paths without those below another one, as pytest normalizes its arguments."""
-    normal = list(dict.fromkeys(str(PurePosixPath(path)) for path in paths))
-    return [path for path in normal if not any(other != path and holds(other, path) for other in normal)]
 
 
 def _owner(path: str, entries: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from gpuci.discovery.conftests import Conftest, Ignoring
 from gpuci.discovery.patterns import matches_any
 from gpuci.discovery.pytest_config import PytestRules
+from gpuci.errors import ConfigError
 from gpuci.source.imports import join
 
 # Never looked into, whatever an ini file says.
@@ -85,6 +86,19 @@ class Walk:
         return ignoring if conftest is None else ignoring.below(conftest)
 
     def _directory(self, place: _Place) -> Iterator[FoundFile]:
+        # No recursion: a path has room for more directories than Python has for calls.
+        open_directories = [self._listing(place)]
+        while open_directories:
+            found = next(open_directories[-1], None)
+            if found is None:
+                open_directories.pop()
+            elif isinstance(found, _Place):
+                open_directories.append(self._listing(found))
+            else:
+                yield found
+
+    def _listing(self, place: _Place) -> Iterator[FoundFile | _Place]:
+        """The files of a directory, and the directories below it that are to be walked, in order."""
         entries = _entries(os.path.join(self._root, place.path))
         names = {entry.name for entry in entries}
         if names & _ENVIRONMENT and place.above:
@@ -98,7 +112,7 @@ class Walk:
             if _is_dir(entry):
                 real = self._enter(entry, path, place.real, above, ignoring)
                 if real is not None:
-                    yield from self._directory(_Place(path, real, above, ignoring))
+                    yield _Place(path, real, above, ignoring)
             elif _is_file(entry):
                 found = self._entry(entry, path, ignoring)
                 if found is not None:
@@ -150,12 +164,21 @@ class Walk:
 
 
 def _entries(directory: str) -> list[os.DirEntry[str]]:
-    """The entries of a directory by name, `__init__.py` first, as pytest 8 and 9 order them."""
+    """The entries of a directory by name, `__init__.py` first, as pytest 8 and 9 order them.
+
+    Raises ConfigError for a directory that can't be listed: its tests would be lost without a word.
+    """
     try:
         with os.scandir(directory) as entries:
             listed = list(entries)
-    except OSError:
+    except FileNotFoundError:  # it has just been removed
         return []
+    except OSError as error:
+        raise ConfigError(
+            f"the directory {directory!a} can't be read: {error.strerror}",
+            why="pytest would look for tests in it, and fail there as well",
+            then="make it readable, or leave it out: `testpaths` or `norecursedirs` of pytest, or `packages`",
+        ) from error
     return sorted(listed, key=lambda entry: (entry.name != "__init__.py", entry.name))
 
 

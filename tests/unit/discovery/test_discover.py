@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -422,3 +422,59 @@ def test_a_plugin_that_no_file_can_be_is_nothing(tmp_path: Path) -> None:
         tmp_path, {"conftest.py": "pytest_plugins = ['p.a\\0b.c']\n", "p/__init__.py": "", "test_m.py": TEST}
     )
     assert find(tmp_path).files == ("test_m.py",)
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> Iterator[Path]:
+    """A directory that is removed at once: pytest's own removal calls itself for each directory."""
+    (tmp_path / "deep").mkdir()
+    yield tmp_path / "deep"
+    subprocess.run(["rm", "-rf", str(tmp_path / "deep")], check=True)
+
+
+def nest(root: Path, name: str, depth: int) -> None:
+    """Directories in one another, deeper than a path can name, and a test file in the last one."""
+    here = os.open(root, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=here)
+        below = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(os.open("test_m.py", os.O_WRONLY | os.O_CREAT, dir_fd=here))
+    os.close(here)
+
+
+def test_a_deep_tree_is_walked(deep: Path) -> None:
+    """Deeper than Python calls functions."""
+    nest(deep, "a", 1500)
+    deepest = os.path.join(*["a"] * 1500, "test_m.py")
+    (deep / deepest).write_text(TEST)
+    assert find(deep).files == (deepest,)
+
+
+def test_a_directory_that_cannot_be_read_is_an_error(deep: Path) -> None:
+    """Here one whose path is too long; without rights to it, it is the same. pytest fails there too."""
+    nest(deep, "a" * 200, 25)
+    with pytest.raises(ConfigError, match="can't be read: File name too long"):
+        find(deep)
+
+
+@pytest.mark.parametrize(
+    ("packages", "expected"),
+    [
+        (["tests", "tests/check.py"], ["tests/test_m.py", "tests/check.py"]),
+        (["tests", "tests/build"], ["tests/test_m.py", "tests/build/test_b.py"]),
+        (["tests", "tests/test_m.py"], ["tests/test_m.py"]),
+        (["tests/test_m.py", "tests"], ["tests/test_m.py"]),
+    ],
+    ids=["a file by name", "a directory that is not recursed into", "twice", "twice, the file first"],
+)
+def test_an_entry_below_another_one_counts(tmp_path: Path, packages: list[str], expected: list[str]) -> None:
+    """The guest list names it, so it is planned; nothing is planned twice."""
+    write(
+        tmp_path,
+        {"tests/test_m.py": TEST, "tests/check.py": TEST, "tests/build/test_b.py": TEST, "tests/c.py": TEST},
+    )
+    manifest = find(tmp_path, packages)
+    assert manifest.files == tuple(expected)
+    assert len({target.nodeid for target in manifest.targets}) == len(manifest.targets) == len(expected)
