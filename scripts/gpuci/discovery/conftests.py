@@ -39,9 +39,11 @@ def read_conftest(path: str, facts: FileFacts, plugins: tuple[FileFacts, ...] = 
     )
 
 
-def plugin_modules(facts: FileFacts) -> tuple[str, ...]:
-    """The modules that `pytest_plugins` names."""
-    return _literals(facts, "pytest_plugins") or ()
+def plugin_modules(facts: FileFacts) -> list[tuple[str, int]]:
+    """(module, level) of those that `pytest_plugins` names or that hooks are imported from."""
+    named = [(module, 0) for module in _literals(facts, "pytest_plugins") or ()]
+    imports = [binding for binding in facts.bindings if binding.kind == "from" and binding.name in ITEM_HOOKS]
+    return named + [binding.value[:2] for binding in imports]
 
 
 def _item_hook(facts: FileFacts) -> str | None:

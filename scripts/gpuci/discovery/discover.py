@@ -105,7 +105,7 @@ def _walk(root: Path, plan: RootPlan, entries: Sequence[str], tree: SourceTree) 
 
 
 def _conftest(path: str, facts: FileFacts, tree: SourceTree, finder: ImportFinder) -> Conftest:
-    found = [finder.find(module, 0, path) for module in plugin_modules(facts)]
+    found = [finder.find(module, level, path) for module, level in plugin_modules(facts)]
     plugins = [tree.facts(plugin) for plugin in found if plugin is not None]
     return read_conftest(path, facts, tuple(plugin for plugin in plugins if plugin is not None))
 

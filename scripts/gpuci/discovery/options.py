@@ -164,6 +164,8 @@ def _settings(options: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield "", word
         elif equals and word.startswith("--"):
             yield name, value
+        elif word.startswith("-o") and "=" in word:
+            yield "-o", word[2:]
         elif word in _WITH_VALUE:
             yield word, words[index] if index < len(words) else ""
             index += 1

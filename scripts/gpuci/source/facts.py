@@ -25,7 +25,7 @@ Term = tuple[Any, ...]
 
 OTHER: Term = ("other", "")
 # Part of the cache's key: raise it whenever the shape or the meaning of facts changes.
-FACTS_VERSION = 2
+FACTS_VERSION = 3
 
 
 class FunctionFact(NamedTuple):
@@ -80,7 +80,7 @@ class FileFacts(NamedTuple):
     `error` is (line, message) if it can't be read as Python. `doctest`: it holds a `>>>` prompt.
     `device_line`: the line of a `set_device(…)` call in a file that also reads the worker's number, or 0.
     `registered`: markers it registers by `addinivalue_line`. `collects`: strings in its
-    `pytest_collect_file`.
+    `pytest_collect_file` and in what that uses.
     """
 
     bindings: tuple[Binding, ...] = ()

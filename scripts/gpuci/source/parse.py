@@ -106,15 +106,33 @@ def marker_name(line: str) -> str:
 
 
 def _collects(data: bytes, tree: ast.Module) -> tuple[str, ...]:
-    """Strings in `pytest_collect_file`: the suffixes and names it looks for are among them."""
+    """Strings in `pytest_collect_file`, and in the constants and functions that it uses.
+
+    The suffixes and names that it looks for are among them.
+    """
     if b"pytest_collect_file" not in data:
         return ()
-    hooks = [
-        node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "pytest_collect_file"
-    ]
+    binding: dict[str, list[ast.stmt]] = {}
+    for node in tree.body:
+        for name in _bound(node):
+            binding.setdefault(name, []).append(node)
+    used = binding.pop("pytest_collect_file", [])
+    for statement in used:  # grows
+        for part in ast.walk(statement):
+            if isinstance(part, ast.Name):
+                used += binding.pop(part.id, [])
     return tuple(
         node.value
-        for hook in hooks
-        for node in ast.walk(hook)
+        for statement in used
+        for node in ast.walk(statement)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    """The name of a function, or the names that an assignment binds."""
+    if isinstance(node, ast.FunctionDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+    return {target.id for target in targets if isinstance(target, ast.Name)}

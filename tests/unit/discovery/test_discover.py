@@ -209,6 +209,18 @@ def test_two_roots_with_equal_file_names(tmp_path: Path) -> None:
             id="a hook that collects",
         ),
         pytest.param(
+            {
+                "conftest.py": "from plug import pytest_collect_file",
+                "plug.py": "END = '.yaml'\nENDS = [END]\ndef fits(path): return path.suffix in ENDS\n"
+                "def pytest_collect_file(file_path):\n    return fits(file_path)",
+                "a/x.yaml": "",
+                "a/y.yml": "",
+            },
+            [],
+            ["a/x.yaml"],
+            id="an imported hook with constants of its module",
+        ),
+        pytest.param(
             {"conftest.py": "collect_ignore = ['a']\n", "a/test_m.py": TEST, "test_n.py": TEST},
             [],
             ["test_n.py"],

@@ -115,6 +115,7 @@ def test_rules_of_a_section() -> None:
         ),
         pytest.param(["--import-mode=importlib"], {"import_mode": "importlib"}, id="import-mode"),
         pytest.param(["-o", "python_files=x.py"], {"python_files": ("x.py",)}, id="override"),
+        pytest.param(["-opython_files=x.py"], {"python_files": ("x.py",)}, id="override in one word"),
         pytest.param(
             ["--override-ini=python_classes=A B"], {"python_classes": ("A", "B")}, id="long override"
         ),
