@@ -134,9 +134,9 @@ class Starter:
         try:
             path = _write_spec(spec)
             popen = subprocess.Popen(
-                [sys.executable, sys.argv[0], "worker", path],
+                [sys.executable, "-u", sys.argv[0], "worker", path],  # a crash loses no output
                 cwd=os.path.join(spec["root_dir"], spec["root"]),
-                env=_environment(env, token, records_w),
+                env=_environment(env, spec["pythonpath"], token, records_w),
                 stdin=subprocess.DEVNULL,
                 stdout=output_w,
                 stderr=output_w,
@@ -256,13 +256,16 @@ def _write_spec(spec: Dict[str, Any]) -> str:
     return path
 
 
-def _environment(extra: Dict[str, str], token: str, records: int) -> Dict[str, str]:
+def _environment(extra: Dict[str, str], pythonpath: List[str], token: str, records: int) -> Dict[str, str]:
     env = {**os.environ, **extra, processes.TOKEN: token, "GPUCI_RECORDS": str(records)}
+    if pythonpath:
+        # By the environment, so that what a test starts (torchrun, python -m) finds them too.
+        inherited = [env["PYTHONPATH"]] if env.get("PYTHONPATH") else []
+        env["PYTHONPATH"] = os.pathsep.join([*pythonpath, *inherited])
     # Equal ids in every process for parameters that come out of sets.
     env.setdefault("PYTHONHASHSEED", "0")
     # Asking torch for the number of devices must not start the CUDA driver (torch >= 1.13).
     env.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
-    env["PYTHONUNBUFFERED"] = "1"
     return env
 
 

@@ -39,7 +39,7 @@ def main(path: str) -> int:
         spec = json.load(stream)
     channel = Channel(int(os.environ.pop("GPUCI_RECORDS")))
     _answer_dumps()
-    _leave_import_path(spec["pythonpath"])
+    del sys.path[0]  # our zip file: tests see the path that `pytest` would give them
     try:
         import pytest
 
@@ -89,8 +89,3 @@ def _answer_dumps() -> None:
     stderr = os.fdopen(os.dup(2), "w")
     with contextlib.suppress(AttributeError, ValueError):
         faulthandler.register(DUMP_SIGNAL, file=stderr, all_threads=True, chain=False)
-
-
-def _leave_import_path(pythonpath: List[str]) -> None:
-    """Put the project's directories in our place on the path: tests see what `pytest` would give them."""
-    sys.path[0:1] = pythonpath

@@ -181,6 +181,21 @@ def test_plugins_that_act_on_being_a_worker_when_configured_are_told_later(
     assert ran.outcomes == {"test_a.py::test_1": "passed"}
 
 
+def test_pythonpath_reaches_the_tests_and_what_they_start(run_tree: Any) -> None:
+    files = {
+        "lib/of_ours.py": "",
+        "test_a.py": "import subprocess, sys\n"
+        "def test_here(): import of_ours\n"
+        "def test_below(): subprocess.run([sys.executable, '-c', 'import of_ours, theirs'], check=True)\n",
+        "theirs/theirs.py": "",
+    }
+    env = {**run_tree.config.node.env, "PYTHONPATH": str(run_tree.root / "theirs")}
+    node = replace(run_tree.config.node, env=env)
+    config = replace(run_tree.config, node=node, container={"pythonpath": ["lib"]})
+    ran = run_tree(files, config=config)
+    assert set(ran.outcomes.values()) == {"passed"}, [test.output for test in ran.report.tests]
+
+
 def test_configuration_above_the_tree_has_no_effect(run_tree: Any, tmp_path: Any) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
     (tmp_path / "conftest.py").write_text("raise RuntimeError('above ROOT')\n")
