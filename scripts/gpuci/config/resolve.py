@@ -75,6 +75,8 @@ class Resolver:
                 self._check_path(path, entry.partition("::")[0])
                 if re.search(r"[*?]", entry.partition("::")[0]):
                     self._report(path, f"{quoted(entry)} is a glob: name a directory, a file or a node id")
+                if mode != "skip" and "[" in entry.partition("::")[2]:
+                    self._report(path, f"{quoted(entry)} names parameters: a function has one mode")
                 key = tidy_node_id(entry)
                 if modes.get(key, mode) != mode:
                     self._report(path, f"{quoted(key)} has the mode {modes[key]} already, by {places[key]}")

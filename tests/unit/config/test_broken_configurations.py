@@ -563,6 +563,13 @@ BROKEN = [
         id="glob-as-a-mode",
     ),
     pytest.param(
+        "modes:\n  serial: ['a/t.py::test_a[1]', 'a[b]/t.py::test_b']\n  SKIP: ['a/t.py::test_c[1]']\n",
+        [
+            'gpuci.yml:2:12: modes.serial[0]: "a/t.py::test_a[1]" names parameters: a function has one mode',
+        ],
+        id="parameters-with-a-mode",
+    ),
+    pytest.param(
         "node: {env: {CUDA_VISIBLE_DEVICES: 1, PYTEST_XDIST_AUTO_NUM_WORKERS: 2}}\n",
         [
             "gpuci.yml:1:36: node.env.CUDA_VISIBLE_DEVICES: gpuci sets this variable itself, for each test process"
