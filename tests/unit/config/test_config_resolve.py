@@ -147,14 +147,15 @@ def test_profiles(tmp_path: Path) -> None:
 
 def test_modes_keep_their_order_and_lose_their_aliases(tmp_path: Path) -> None:
     text = (
-        "modes: {SKIP: [b], concurrent: [b/c/, ./b/d.py], "
-        "sequential: ['a.py::T::t[x::../y]'], serial: [z, z]}"
+        "modes: {SKIP: [b, 'a.py::T::t[x::../y]'], concurrent: [b/c/, ./b/d.py], "
+        "sequential: ['a.py::T::u'], serial: [z, z]}"
     )
     assert load(tmp_path, text).modes == (
         ("b", "skip"),
+        ("a.py::T::t[x::../y]", "skip"),
         ("b/c", "normal"),
         ("b/d.py", "normal"),
-        ("a.py::T::t[x::../y]", "serial"),
+        ("a.py::T::u", "serial"),
         ("z", "serial"),
     )
 
