@@ -213,8 +213,8 @@ class Starter:
                 self._selector.unregister(fd)
             os.close(fd)
         tail = child.tail.decode("utf-8", "replace")
-        ended = {"code": None, "signal": _signal_name(-code)} if code < 0 else {"code": code, "signal": None}
-        _tell("exited", child.id, **ended, tail=tail, left_over=left_over)
+        name = _signal_name(-code) if code < 0 else None
+        _tell("exited", child.id, code=code if code >= 0 else None, signal=name, tail=tail, left_over=left_over)
 
 
 def _signal_name(number: int) -> str:
