@@ -214,7 +214,8 @@ class Starter:
             os.close(fd)
         tail = child.tail.decode("utf-8", "replace")
         name = _signal_name(-code) if code < 0 else None
-        _tell("exited", child.id, code=code if code >= 0 else None, signal=name, tail=tail, left_over=left_over)
+        exit_code = code if code >= 0 else None
+        _tell("exited", child.id, code=exit_code, signal=name, tail=tail, left_over=left_over)
 
 
 def _signal_name(number: int) -> str:
