@@ -129,8 +129,6 @@ def with_options(rules: PytestRules, options: Sequence[str]) -> PytestRules:
             rules = replace(rules, ignore=(*rules.ignore, value.rstrip("/")))
         elif name == "--ignore-glob":
             rules = replace(rules, ignore_glob=(*rules.ignore_glob, value))
-        elif name == "--import-mode":
-            rules = replace(rules, import_mode=value)
         elif name == "--doctest-modules":
             rules = replace(rules, doctest_modules=True)
         elif name == "--doctest-glob":

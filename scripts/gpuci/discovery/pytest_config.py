@@ -60,7 +60,6 @@ class PytestRules:
     ignore_glob: tuple[str, ...] = ()
     doctest_modules: bool = False
     doctest_globs: tuple[str, ...] = ("test*.txt",)
-    import_mode: str = "prepend"
 
 
 def read_section(name: str, text: str) -> Mapping[str, Any] | None:

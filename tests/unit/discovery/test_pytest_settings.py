@@ -113,7 +113,7 @@ def test_rules_of_a_section() -> None:
             {"doctest_globs": ("*.md", "*.rst")},
             id="doctest-glob",
         ),
-        pytest.param(["--import-mode=importlib"], {"import_mode": "importlib"}, id="import-mode"),
+        pytest.param(["--import-mode", "importlib"], {}, id="a value is no argument"),
         pytest.param(["-o", "python_files=x.py"], {"python_files": ("x.py",)}, id="override"),
         pytest.param(["-opython_files=x.py"], {"python_files": ("x.py",)}, id="override in one word"),
         pytest.param(
