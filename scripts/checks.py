@@ -30,7 +30,9 @@ PYTESTS = {
     "8.4.2": SCRIPTS / "requirements-pytest-8.4.2.txt",
     "9.2.0": SCRIPTS / "gpuci" / "requirements-pytest.txt",
 }
-NOTHING_YET = {"cluster": "a real Slurm, sshd, containers and act", "torch": "tests with a real torch"}
+TORCH = SCRIPTS / "requirements-torch.txt"
+TORCH_PYTHON = (3, 11)
+NOTHING_YET = {"cluster": "a real Slurm, sshd, containers and act"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def main(arguments: list[str]) -> int:
         if getattr(options, flag):
             print(f"--{flag}: nothing is behind this flag yet ({what} will be)")
     try:
-        outcomes = everything(options.quick, pytest_arguments)
+        outcomes = everything(options.quick, options.torch, pytest_arguments)
     except GpuciError as error:
         print(error.page(), file=sys.stderr)
         outcomes = [Outcome("environments", 0.0, failed=1)]
@@ -65,12 +67,13 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         prog="scripts/test", description=__doc__, epilog="Other arguments go to pytest.", allow_abbrev=False
     )
     parser.add_argument("--quick", action="store_true", help="unit and meta tests, and the quick checks")
+    parser.add_argument("--torch", action="store_true", help="also tests with a real torch (CPU)")
     for flag, what in NOTHING_YET.items():
         parser.add_argument(f"--{flag}", action="store_true", help=f"also {what} (nothing yet)")
     return parser.parse_known_args(arguments)
 
 
-def everything(quick: bool, pytest_arguments: Sequence[str]) -> list[Outcome]:
+def everything(quick: bool, torch: bool, pytest_arguments: Sequence[str]) -> list[Outcome]:
     """Make the environments, run the checks side by side, then pytest."""
     started = time.monotonic()
     python = environment.ensure(ROOT, ".venvs/test", SCRIPTS / "requirements-dev.txt")
@@ -79,11 +82,19 @@ def everything(quick: bool, pytest_arguments: Sequence[str]) -> list[Outcome]:
     if not quick:
         checks |= thorough_checks(python.parent)
         environ["GPUCI_TEST_PYTHONS"] = ":".join(str(path) for path in pytest_pythons())
+    if torch:
+        environ |= torch_environment()
     outcomes = [Outcome("environments", time.monotonic() - started, passed=1)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         outcomes += pool.map(lambda item: run_check(item[0], item[1], environ), checks.items())
-    directories = ["tests/unit", "tests/meta"] if quick else ["tests"]
-    return [*outcomes, run_pytest(python, pytest_arguments, directories, environ)]
+    return [*outcomes, run_pytest(python, pytest_arguments, directories(quick, torch), environ)]
+
+
+def directories(quick: bool, torch: bool) -> list[str]:
+    """Where pytest looks by default."""
+    if not quick:
+        return ["tests"]
+    return ["tests/unit", "tests/meta", *(["tests/torch"] if torch else [])]
 
 
 def clean_environment(tools: Path) -> dict[str, str]:
@@ -102,6 +113,35 @@ def pytest_pythons() -> list[Path]:
         except GpuciError as error:
             print(f"no pytest {version}, its tests will be skipped:\n{error.page()}", file=sys.stderr)
     return pythons
+
+
+def torch_environment() -> dict[str, str]:
+    """What tests/torch reads: the Python that has torch, or why there is none (they are skipped with it)."""
+    base = find_python(TORCH_PYTHON)
+    if base is None:
+        reason = "no Python {}.{} on PATH, which torch is tested with".format(*TORCH_PYTHON)
+        print(f"tests/torch will be skipped: {reason}", file=sys.stderr)
+        return {"GPUCI_NO_TORCH": reason}
+    try:
+        python = environment.ensure(ROOT, ".venvs/torch", TORCH, python=base, hashes=False)
+    except GpuciError as error:
+        print(f"tests/torch will be skipped:\n{error.page()}", file=sys.stderr)
+        return {"GPUCI_NO_TORCH": error.what}
+    return {"GPUCI_TORCH_PYTHON": str(python)}
+
+
+def find_python(version: tuple[int, int]) -> str | None:
+    """The executable of a Python (major, minor) that can make environments: this one, or one on PATH."""
+    if sys.version_info[:2] == version:
+        return sys.executable
+    name = "python{}.{}".format(*version)
+    code = f"import ensurepip, sys; assert sys.version_info[:2] == {version}; print(sys.executable)"
+    try:
+        # It may be a program that looks for one and finds none (pyenv's).
+        done = subprocess.run([name, "-I", "-c", code], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
 
 
 def quick_checks(tools: Path) -> dict[str, list[str]]:

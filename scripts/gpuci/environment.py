@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuci.errors import GpuciError
 
@@ -25,21 +26,34 @@ STAMP = "gpuci-environment"
 _FOREIGN = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIRE_VIRTUALENV")
 
 
-def ensure(base: Path, name: str, requirements: Path) -> Path:
+class Recipe(NamedTuple):
+    """What an environment holds (a file for pip), and the Python that makes it: ours if None.
+
+    Unless `hashes` is False the file names every package, with its hashes.
+    """
+
+    requirements: Path
+    python: str | None = None
+    hashes: bool = True
+
+
+def ensure(
+    base: Path, name: str, requirements: Path, *, python: str | None = None, hashes: bool = True
+) -> Path:
     """Return the Python of the environment `base/name`, which holds what `requirements` asks for.
 
-    `requirements` is a file for `pip install --require-hashes` that names every package.
+    `requirements`, `python` and `hashes` are as in `Recipe`.
     A fresh environment is used as it is; a missing or outdated one is made under a temporary name
     and renamed. Several processes may ask at once: one makes it, the others wait. Where `base` can't
     be written, or something else is called `name`, the environment lives in the user's cache, and
     that is said. Raises GpuciError: no venv module, no network, no place to write.
     """
-    stamp = _digest(requirements)
+    recipe, stamp = Recipe(requirements, python, hashes), _digest(requirements)
     environment, because = _place(base, name, stamp)
     if not is_fresh(environment, stamp):
         with _guarded(environment), _lock(environment):
             if not is_fresh(environment, stamp):
-                _make(environment, requirements, stamp, because)
+                _make(environment, recipe, stamp, because)
     return environment / "bin" / "python"
 
 
@@ -153,17 +167,17 @@ def _workshop(environment: Path) -> Path:
     return environment.parent if environment.parent.name == ".venvs" else environment.parent / ".venvs"
 
 
-def _make(environment: Path, requirements: Path, stamp: str, because: str) -> None:
+def _make(environment: Path, recipe: Recipe, stamp: str, because: str) -> None:
     started = time.monotonic()
     if because:
         _say(because)
-    _say(f"{environment} from {requirements.name} (only this once)")
+    _say(f"{environment} from {recipe.requirements.name} (only this once)")
     prefix = f"new-{environment.name.lstrip('.')}-"
     for left_behind in _workshop(environment).glob(f"{prefix}*"):
         shutil.rmtree(left_behind, ignore_errors=True)  # by a maker that was killed: we hold the lock
     with tempfile.TemporaryDirectory(prefix=prefix, dir=_workshop(environment)) as directory:
         half_made = Path(directory) / "environment"
-        _install(half_made, requirements)
+        _install(half_made, recipe)
         _relocate(half_made, environment)
         (half_made / STAMP).write_text(f"{stamp}\n{_version(half_made / 'bin' / 'python')}\n")
         if environment.exists():
@@ -172,9 +186,9 @@ def _make(environment: Path, requirements: Path, stamp: str, because: str) -> No
     _say(f"done in {time.monotonic() - started:.1f} s")
 
 
-def _install(environment: Path, requirements: Path) -> None:
+def _install(environment: Path, recipe: Recipe) -> None:
     # Not a venv's link to it, which Python 3.10 would link to: that may be the very one to be replaced.
-    python = os.path.realpath(sys.executable)
+    python = os.path.realpath(recipe.python or sys.executable)
     _run(
         [python, "-I", "-m", "venv", str(environment)],
         what="Python's venv module can't make an environment",
@@ -182,9 +196,10 @@ def _install(environment: Path, requirements: Path) -> None:
         then="install it (Debian, Ubuntu: apt install python3-venv), or put another Python on PATH",
     )
     pip = [str(environment / "bin" / "python"), "-I", "-m", "pip", "install", "--quiet", "--no-input"]
+    locked = ["--require-hashes", "--no-deps"] if recipe.hashes else []
     _run(
-        [*pip, "--disable-pip-version-check", "--require-hashes", "--no-deps", "-r", str(requirements)],
-        what=f"pip can't install {requirements}",
+        [*pip, "--disable-pip-version-check", *locked, "-r", str(recipe.requirements)],
+        what=f"pip can't install {recipe.requirements}",
         why="no network, a proxy that pip doesn't know, or a mirror that lacks a version",
         then="set HTTPS_PROXY or PIP_INDEX_URL as for any pip, and run the command again",
     )

@@ -70,8 +70,18 @@ def test_the_dependencies_are_the_four() -> None:
     }
 
 
+# torch's wheel differs by index and platform, so this one is pinned without hashes.
+NOT_HASHED = CLONE / "scripts" / "requirements-torch.txt"
+
+
 def locks() -> list[Path]:
-    return sorted((CLONE / "scripts").rglob("requirements*.txt"))
+    return sorted(path for path in (CLONE / "scripts").rglob("requirements*.txt") if path != NOT_HASHED)
+
+
+def test_torch_is_pinned_and_names_no_host() -> None:
+    lines = [line for line in NOT_HASHED.read_text().splitlines() if line and not line.startswith("#")]
+    assert "torch==2.13.0" in lines
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines)
 
 
 @pytest.mark.parametrize("path", locks(), ids=lambda path: path.name)

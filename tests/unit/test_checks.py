@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import checks
+from gpuci import environment
+from gpuci.errors import GpuciError
 
 CASES = {
     "nothing": ("", (0, 0, 0)),
@@ -49,6 +51,78 @@ def test_closing_line(outcomes: list[checks.Outcome], line: str) -> None:
 def test_flags_and_arguments_for_pytest(arguments: list[str], quick: bool, for_pytest: list[str]) -> None:
     options, rest = checks.parse(arguments)
     assert (options.quick, rest) == (quick, for_pytest)
+    assert options.torch == ("--torch" in arguments)
+
+
+@pytest.mark.parametrize(
+    ("quick", "torch", "expected"),
+    [
+        (False, False, ["tests"]),
+        (False, True, ["tests"]),
+        (True, False, ["tests/unit", "tests/meta"]),
+        (True, True, ["tests/unit", "tests/meta", "tests/torch"]),
+    ],
+)
+def test_which_directories(quick: bool, torch: bool, expected: list[str]) -> None:
+    assert checks.directories(quick, torch) == expected
+
+
+def test_this_python_is_found_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert checks.find_python((sys.version_info[0], sys.version_info[1])) == sys.executable
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (None, None),
+        ("echo no such version >&2; exit 127", None),
+        ("exit 1", None),
+        ("echo /opt/other/bin/python9.9", "/opt/other/bin/python9.9"),
+    ],
+    ids=["none", "a shim without that version", "another version behind the name", "found"],
+)
+def test_another_python_is_looked_for_on_path(
+    script: str | None, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if script is not None:
+        (tmp_path / "python9.9").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "python9.9").chmod(0o755)
+    assert checks.find_python((9, 9)) == expected
+
+
+def test_torch_goes_into_an_environment_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def ensure(base: Path, name: str, requirements: Path, *, python: str, hashes: bool) -> Path:
+        asked.append((base, name, requirements.name, python, hashes))
+        return Path("/made/bin/python")
+
+    monkeypatch.setattr(environment, "ensure", ensure)
+    monkeypatch.setattr(checks, "find_python", lambda version: f"/opt/{version}")
+    assert checks.torch_environment() == {"GPUCI_TORCH_PYTHON": "/made/bin/python"}
+    assert asked == [(checks.ROOT, ".venvs/torch", "requirements-torch.txt", "/opt/(3, 11)", False)]
+
+
+@pytest.mark.parametrize(
+    ("python", "reason"),
+    [(None, "no Python 3.11 on PATH, which torch is tested with"), ("/bin/python", "pip can't install")],
+    ids=["no Python", "no network"],
+)
+def test_without_torch_its_tests_get_the_reason(
+    python: str | None,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fails(*_args: object, **_more: object) -> Path:
+        raise GpuciError("pip can't install", why="no network", then="set HTTPS_PROXY")
+
+    monkeypatch.setattr(checks, "find_python", lambda version: python)
+    monkeypatch.setattr(environment, "ensure", fails)
+    assert checks.torch_environment() == {"GPUCI_NO_TORCH": reason}
+    assert reason in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
