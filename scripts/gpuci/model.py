@@ -124,8 +124,27 @@ class SkippedTest:
 
 
 @dataclass(frozen=True)
+class LearnedNeed:
+    """What a node found out of a test: it needs `gpus` GPUs (1 or more), and with `alone` the whole node.
+
+    `because` says how that was seen. `mark` is the mark that asks for it, empty if the test skipped on fewer
+    GPUs and ran on these. `planned` is the number that the plan of the run had given it, None if that plan
+    knew the need.
+    """
+
+    gpus: int
+    alone: bool = False
+    because: str = ""
+    mark: str = ""
+    planned: int | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
-    """All shards of a run, with the resolved configuration (no secret in it)."""
+    """All shards of a run, with the resolved configuration (no secret in it).
+
+    `needs` are those that earlier runs learned of tests in its files, by function id or node id.
+    """
 
     config: dict[str, Any]
     sha: str | None
@@ -140,6 +159,7 @@ class Plan:
     lower_bound_seconds: float
     unknown_durations: int
     notes: tuple[str, ...] = ()
+    needs: dict[str, LearnedNeed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -199,7 +219,10 @@ class ShardReport:
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a run: what report.json holds and every rendering shows."""
+    """The result of a run: what report.json holds and every rendering shows.
+
+    `needs` is what nodes learned, in this run and before it, by function id or node id.
+    """
 
     verdict: str
     reason: str
@@ -210,3 +233,4 @@ class Report:
     seconds: float = 0.0
     setup_seconds: float = 0.0
     sha: str | None = None
+    needs: dict[str, LearnedNeed] = field(default_factory=dict)

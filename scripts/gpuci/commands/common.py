@@ -18,6 +18,7 @@ from gpuci.config.model import Config
 from gpuci.discovery.discover import discover
 from gpuci.discovery.roots import expand
 from gpuci.durations import read as duration_file
+from gpuci.durations.parse import Durations
 from gpuci.errors import ConfigError
 from gpuci.model import Manifest, Plan
 from gpuci.planning.plan import make_plan
@@ -65,7 +66,11 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     """What changes the plan of a tree."""
     parser.add_argument("--shards", type=int, metavar="N", help="number of shards (1 to 12)")
-    parser.add_argument("--durations", metavar="F", help="durations.json, or a plain {node id: seconds} map")
+    parser.add_argument(
+        "--durations",
+        metavar="F",
+        help="what earlier runs measured: report.json of a run, durations.json, or {node id: seconds}",
+    )
     parser.add_argument(
         "--event",
         choices=EVENTS,
@@ -155,24 +160,26 @@ def plan_tests(args: argparse.Namespace, tree: Tree, manifest: Manifest) -> Plan
     file = tree.config.durations["file"]
     if file and args.durations is None and not os.path.lexists(tree.root / file):
         say(f"durations.file: there is no {file} yet, so all durations are estimated")
+    known = durations(args, tree)
     return make_plan(
         manifest,
         tree.config,
-        durations=durations(args, tree),
+        durations=known.seconds,
+        needs=known.needs,
         shards=args.shards,
         event=args.event or "manual",
         sha=head_sha(tree.root),
     )
 
 
-def durations(args: argparse.Namespace, tree: Tree) -> dict[str, float]:
-    """Measured seconds: of --durations, else of the configured file if it is there, else none."""
+def durations(args: argparse.Namespace, tree: Tree) -> Durations:
+    """What earlier runs measured: of --durations, else of the configured file if it is there, else none."""
     if args.durations is not None:
         return duration_file.read(Path(args.durations))
     configured = tree.config.durations["file"]
     if configured and os.path.lexists(tree.root / configured):
         return duration_file.read(tree.root / configured)
-    return {}
+    return Durations()
 
 
 def head_sha(root: Path) -> str | None:

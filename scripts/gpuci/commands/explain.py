@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
     tree = load_tree(args)
     manifest = find_tests(tree)
     target = _find(manifest, args.nodeid, str(tree.root))
-    estimates = learn(durations(args, tree), tree.config.durations["default-seconds"])
+    estimates = learn(durations(args, tree).seconds, tree.config.durations["default-seconds"])
     show(render(target, plan_tests(args, tree, manifest), tree.config, estimates) + "\n")
     return 0
 

@@ -1,1 +1,1 @@
-"""How long each test takes: reading what earlier runs measured."""
+"""How long each test takes, and what it needs: reading what earlier runs measured."""

@@ -1,16 +1,16 @@
-"""durations.json, or a file with a plain map of node ids to seconds -> a checked dict."""
+"""durations.json, report.json, or a file with a plain map of node ids to seconds -> checked values."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from gpuci.durations.parse import parse
+from gpuci.durations.parse import Durations, parse
 from gpuci.errors import ConfigError
 
 
-def read(path: Path) -> dict[str, float]:
-    """Read {node id: seconds} from a JSON file; raises ConfigError naming the file and the bad keys."""
+def read(path: Path) -> Durations:
+    """Read what a JSON file holds of earlier runs; raises ConfigError naming the file and the bad keys."""
     try:
         document = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

@@ -7,8 +7,9 @@ from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 from gpuci.config import document as config_document
+from gpuci.durations import needs as needs_document
 from gpuci.errors import ConfigError
-from gpuci.model import Plan, Root, Shard, SkippedTest, Unit
+from gpuci.model import LearnedNeed, Plan, Root, Shard, SkippedTest, Unit
 from gpuci_node.contract import MODES, SCHEMAS, Select
 
 SCHEMA = SCHEMAS["plan"]
@@ -21,6 +22,7 @@ def to_document(plan: Plan) -> dict[str, Any]:
     document = {"schema": SCHEMA, **_plain(plan)}
     for name in ("roots", "units", "shards", "skipped"):
         document[name] = [_plain(value) for value in document[name]]
+    document["needs"] = needs_document.to_document(plan.needs)
     return document
 
 
@@ -138,6 +140,13 @@ def _select(value: object) -> Select:
     raise _Bad(f'"all", a list of ids or {{"except": [ids]}} was expected, not {_show(value)}')
 
 
+def _needs(value: object) -> dict[str, LearnedNeed]:
+    try:
+        return needs_document.from_document(value)
+    except ValueError as error:
+        raise _Bad(str(error)) from None
+
+
 def _show(value: object) -> str:
     text = ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
@@ -185,6 +194,7 @@ _PLAN: dict[str, _Reader] = {
     "lower_bound_seconds": _seconds,
     "unknown_durations": _count,
     "notes": _each(_text),
+    "needs": _needs,
 }
 
 

@@ -27,11 +27,12 @@ class Scope:
 
 @dataclass(frozen=True)
 class Estimates:
-    """Answers for functions and files; `functions` are the measured ones in seconds, by function id."""
+    """Answers for functions and files; `functions` and `items` are what was measured of each, in seconds."""
 
     functions: Mapping[str, float]
     scopes: Mapping[str, Scope]
     default_seconds: float
+    items: Mapping[str, float]
     _means: dict[str, float] = field(default_factory=dict)
 
     def function(self, nodeid: str) -> float:
@@ -40,6 +41,15 @@ class Estimates:
         if known is not None:
             return known
         return self._mean(_parent(nodeid)) if "::" in nodeid else self.file(nodeid)
+
+    def item(self, nodeid: str) -> float:
+        """Expected seconds of an item; a function id is one as well."""
+        known = self.items.get(nodeid)
+        return self.function(nodeid) if known is None else known
+
+    def measured(self, nodeid: str) -> float:
+        """Seconds of an item or function id, 0 if it was never measured."""
+        return self.items.get(nodeid, self.functions.get(nodeid, 0.0))
 
     def knows(self, nodeid: str) -> bool:
         """Whether a function or file was measured."""
@@ -65,7 +75,7 @@ def learn(durations: Mapping[str, float], default_seconds: float) -> Estimates:
     functions: dict[str, float] = defaultdict(float)
     for nodeid, seconds in sorted(durations.items()):  # sorted: sums of floats depend on their order
         functions[function_id(nodeid)] += seconds
-    return Estimates(dict(functions), _scopes(functions), default_seconds)
+    return Estimates(dict(functions), _scopes(functions), default_seconds, durations)
 
 
 def _scopes(functions: Mapping[str, float]) -> dict[str, Scope]:

@@ -14,27 +14,17 @@ from typing import TypeVar
 
 from gpuci.config.model import Config
 from gpuci.discovery.modes import path_modes
-from gpuci.model import SkippedTest, TestTarget, Unit
+from gpuci.model import LearnedNeed, SkippedTest, TestTarget, Unit
 from gpuci.planning.cut import cut
 from gpuci.planning.estimate import Estimates
+from gpuci.planning.learned import split_off, widen
 from gpuci.planning.makespan import in_words
 from gpuci.planning.needs import Need, need
-from gpuci_node.contract import Select
+from gpuci.planning.pieces import Piece, TestFile
+from gpuci_node.contract import Select, function_id
 
 CAREFUL = ("cpu", "normal", "isolated", "serial")  # an opaque file gets the last of its targets' modes
 CUT_MODES = ("normal", "isolated")
-
-
-@dataclass(frozen=True)
-class TestFile:
-    """A file with its targets in definition order; `opaque` says why the reading is not certain."""
-
-    __test__ = False
-
-    root: str
-    path: str
-    opaque: str | None
-    targets: tuple[TestTarget, ...]
 
 
 @dataclass(frozen=True)
@@ -48,40 +38,45 @@ class FileUnits:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """A unit to be: `tests` are ids in definition order."""
-
-    need: Need
-    tests: tuple[str, ...]
-    seconds: float
-
-
 def group(
-    file: TestFile, because: Mapping[str, str | None], config: Config, estimates: Estimates
+    file: TestFile,
+    because: Mapping[str, str | None],
+    config: Config,
+    estimates: Estimates,
+    learned: Mapping[str, LearnedNeed],
 ) -> FileUnits:
-    """Make the units of a file; `because` says of each target id why it is left out, or None."""
+    """Make the units of a file; `because` says of each target id why it is left out, or None.
+
+    `learned` are the needs that nodes found in this file, by function id or node id.
+    """
     live = [target for target in file.targets if because[target.nodeid] is None]
+    if file.opaque is None:
+        live = [widen(target, learned, config) for target in live]
     reasons = [(target.nodeid, because[target.nodeid]) for target in file.targets]
     skipped = tuple(SkippedTest(nodeid, reason) for nodeid, reason in reasons if reason is not None)
     modes = path_modes(config.modes)
     if file.opaque is None:
-        made = _split(file, live, config, estimates)
+        pieces, owner = _split(file, live, config, estimates, learned)
     elif live or modes.mode(file.path) != "skip" or modes.exceptions(file.path):
-        made = _whole(file, live, config, estimates)
+        pieces, owner = _whole(file, live, config, estimates)
     else:
         return FileUnits((), skipped=skipped or (SkippedTest(file.path, "mode skip"),))
-    units = _units(file, *made, [test.nodeid for test in skipped], config)
+    pieces = split_off(file, pieces, owner, learned, config, estimates)
+    units = _units(file, pieces, owner, [test.nodeid for test in skipped], config)
     planned = [target.nodeid for target in live] or [file.path] * len(units)
     unknown = sum(not estimates.knows(nodeid) for nodeid in planned)
     return FileUnits(
-        units, tuple(t.nodeid for t in live), skipped, unknown, _notes(file, made[0], live, config)
+        units, tuple(t.nodeid for t in live), skipped, unknown, _notes(file, pieces, live, config)
     )
 
 
 def _split(
-    file: TestFile, live: Sequence[TestTarget], config: Config, estimates: Estimates
-) -> tuple[list[_Piece], int]:
+    file: TestFile,
+    live: Sequence[TestTarget],
+    config: Config,
+    estimates: Estimates,
+    learned: Mapping[str, LearnedNeed],
+) -> tuple[list[Piece], int]:
     """The pieces of a file that is read with certainty, and which of them owns unknown tests."""
     groups: dict[Need, list[str]] = {}
     asked = [(target.run_mode, target.gpus, target.runs_on) for target in live]
@@ -92,9 +87,11 @@ def _split(
         return [], 0
     default = path_modes(config.modes).mode(file.path)
     owner = max(groups, key=lambda key: _ownership(key, len(groups[key]), default, config))
-    pieces: list[_Piece] = []
+    several = {function_id(nodeid) for nodeid in learned} - learned.keys()
+    pieces: list[Piece] = []
     position = 0
     for key, tests in groups.items():
+        tests.sort(key=several.__contains__)  # single items can be split off the owner alone: its last piece
         pieces += _cut(key, tests, config.shards.piece_seconds, estimates)
         if key == owner:
             position = len(pieces) - 1  # its last piece: new tests are mostly written at the end
@@ -107,20 +104,20 @@ def _ownership(key: Need, tests: int, default: str, config: Config) -> tuple[boo
     return usual, usual and key.profile == config.profiles[0].name, key.mode != "cpu", tests
 
 
-def _cut(key: Need, tests: Sequence[str], piece_seconds: float, estimates: Estimates) -> list[_Piece]:
+def _cut(key: Need, tests: Sequence[str], piece_seconds: float, estimates: Estimates) -> list[Piece]:
     seconds = [estimates.function(nodeid) for nodeid in tests]
     ends = [len(tests)]
     if key.mode in CUT_MODES and fsum(seconds) > piece_seconds:
         ends = cut(seconds, piece_seconds)
     return [
-        _Piece(key, tuple(tests[start:end]), fsum(seconds[start:end]))
+        Piece(key, tuple(tests[start:end]), fsum(seconds[start:end]))
         for start, end in zip([0, *ends], ends, strict=False)
     ]
 
 
 def _whole(
     file: TestFile, live: Sequence[TestTarget], config: Config, estimates: Estimates
-) -> tuple[list[_Piece], int]:
+) -> tuple[list[Piece], int]:
     """The one piece of an opaque file: most careful mode, most common profile, most common GPU need there.
 
     A test that turns out to need more GPUs goes to a wider slot on the node.
@@ -132,7 +129,7 @@ def _whole(
     profile = _most_common(key.profile for key in keys)
     gpus = _most_common(key.gpus for key in keys if key.profile == profile)
     tests = tuple(target.nodeid for target in live)
-    return [_Piece(need(mode, gpus, profile, config), tests, _file_seconds(file, tests, estimates))], 0
+    return [Piece(need(mode, gpus, profile, config), tests, _file_seconds(file, tests, estimates))], 0
 
 
 def _unseen_modes(path: str, config: Config) -> list[str]:
@@ -154,7 +151,7 @@ def _file_seconds(file: TestFile, tests: Iterable[str], estimates: Estimates) ->
 
 
 def _units(
-    file: TestFile, pieces: Sequence[_Piece], owner: int, skipped: Sequence[str], config: Config
+    file: TestFile, pieces: Sequence[Piece], owner: int, skipped: Sequence[str], config: Config
 ) -> tuple[Unit, ...]:
     others = [nodeid for i, piece in enumerate(pieces) if i != owner for nodeid in piece.tests]
     rest = _rest(file, pieces[owner].tests, [*others, *skipped], config) if pieces else "all"
@@ -186,7 +183,7 @@ def _rest(file: TestFile, own: Sequence[str], others: Sequence[str], config: Con
 
 
 def _notes(
-    file: TestFile, pieces: Sequence[_Piece], live: Sequence[TestTarget], config: Config
+    file: TestFile, pieces: Sequence[Piece], live: Sequence[TestTarget], config: Config
 ) -> tuple[str, ...]:
     limit = config.shards.piece_seconds
     notes = []

@@ -8,7 +8,7 @@ from math import fsum
 
 from gpuci.config.document import to_document
 from gpuci.config.model import Config
-from gpuci.model import Manifest, Plan, Shard, Unit
+from gpuci.model import LearnedNeed, Manifest, Plan, Shard, Unit
 from gpuci.planning.estimate import learn
 from gpuci.planning.makespan import Bound, NodeShape, in_words, lower_bound
 from gpuci.planning.shards import MAX_SHARDS, allot, assign, count_shards
@@ -39,14 +39,18 @@ def make_plan(
     shards: int | None = None,
     event: str = "manual",
     sha: str | None = None,
+    needs: Mapping[str, LearnedNeed] | None = None,
 ) -> Plan:
     """Plan a run. `durations` are seconds by node id of an item; `shards` overrides their number (1..12).
+
+    `needs` are what earlier runs learned, by function id or node id; the plan keeps those of its files.
 
     The same input gives the same plan, in whatever order the targets come. Raises ConfigError if a
     target asks for what no profile has, for more profiles than shards, and for a bad `shards`.
     """
     default = config.durations.get("default-seconds", DEFAULT_SECONDS)
-    made = make_units(manifest, config, learn(durations or {}, default), event)
+    learned = _of_files(needs or {}, manifest)
+    made = make_units(manifest, config, learn(durations or {}, default), event, learned)
     pools = _pools(made.units, config)
     shares = _shares(pools, count_shards(_tests(made.units), config.shards, shards), config, shards)
     planned = _shards(pools, shares)
@@ -64,8 +68,14 @@ def make_plan(
         makespan_seconds=_longest(planned),
         lower_bound_seconds=bound.seconds,
         unknown_durations=made.unknown_durations,
-        notes=_notes(manifest, made, planned, bound, shards),
+        notes=_notes(manifest, made, planned, bound, shards, learned),
+        needs=learned,
     )
+
+
+def _of_files(needs: Mapping[str, LearnedNeed], manifest: Manifest) -> dict[str, LearnedNeed]:
+    files = frozenset(manifest.files)
+    return {nodeid: need for nodeid, need in sorted(needs.items()) if nodeid.partition("::")[0] in files}
 
 
 def _pools(units: Sequence[Unit], config: Config) -> list[_Pool]:
@@ -112,7 +122,12 @@ def _shards(pools: Sequence[_Pool], shares: Mapping[str, int]) -> tuple[Shard, .
 
 
 def _notes(
-    manifest: Manifest, made: Units, shards: Sequence[Shard], bound: Bound, asked: int | None
+    manifest: Manifest,
+    made: Units,
+    shards: Sequence[Shard],
+    bound: Bound,
+    asked: int | None,
+    learned: Mapping[str, LearnedNeed],
 ) -> tuple[str, ...]:
     """What sets the makespan, what was estimated, and what is not as one would expect."""
     notes = []
@@ -122,6 +137,10 @@ def _notes(
         notes.append(
             f"{made.unknown_durations} of {len(made.targets)} tests have no known duration: "
             "estimated from tests near them, else durations.default-seconds"
+        )
+    if learned:
+        notes.append(
+            f"{_count(len(learned), 'need')} learned by earlier runs: `gpuci explain` says which"
         )
     if asked is not None and len(shards) != asked:
         notes.append(f"{_count(asked, 'shard')} asked for, the plan has {len(shards)}")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from gpuci.config.model import Config
-from gpuci.model import Manifest, SkippedTest, TestTarget, Unit
+from gpuci.model import LearnedNeed, Manifest, SkippedTest, TestTarget, Unit
 from gpuci.planning.estimate import Estimates
-from gpuci.planning.grouping import TestFile, group
+from gpuci.planning.grouping import group
 from gpuci.planning.needs import refuse_impossible, schedule_marks, why_skipped
+from gpuci.planning.pieces import TestFile
+
+NOTHING: Mapping[str, LearnedNeed] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,14 @@ class Units:
     notes: tuple[str, ...]
 
 
-def make_units(manifest: Manifest, config: Config, estimates: Estimates, event: str) -> Units:
-    """Group the targets of a manifest into units.
+def make_units(
+    manifest: Manifest,
+    config: Config,
+    estimates: Estimates,
+    event: str,
+    learned: Mapping[str, LearnedNeed] = NOTHING,
+) -> Units:
+    """Group the targets of a manifest into units; `learned` are needs by function id or node id.
 
     Raises ConfigError listing every target that asks for an unknown profile or for more GPUs than its
     profile has.
@@ -33,7 +43,11 @@ def make_units(manifest: Manifest, config: Config, estimates: Estimates, event: 
     scheduled = schedule_marks(manifest.targets, config, event)
     because = {target.nodeid: why_skipped(target, scheduled) for target in manifest.targets}
     refuse_impossible((target for target in manifest.targets if because[target.nodeid] is None), config)
-    groups = [group(file, because, config, estimates) for file in files_of(manifest)]
+    by_file = _by_file(learned)
+    groups = [
+        group(file, because, config, estimates, by_file.get(file.path, NOTHING))
+        for file in files_of(manifest)
+    ]
     return Units(
         _number([unit for file in groups for unit in file.units]),
         tuple(nodeid for file in groups for nodeid in file.targets),
@@ -41,6 +55,13 @@ def make_units(manifest: Manifest, config: Config, estimates: Estimates, event: 
         sum(file.unknown_durations for file in groups),
         tuple(note for file in groups for note in file.notes),
     )
+
+
+def _by_file(learned: Mapping[str, LearnedNeed]) -> dict[str, dict[str, LearnedNeed]]:
+    found: dict[str, dict[str, LearnedNeed]] = defaultdict(dict)
+    for nodeid, need in sorted(learned.items()):
+        found[nodeid.partition("::")[0]][nodeid] = need
+    return found
 
 
 def files_of(manifest: Manifest) -> list[TestFile]:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
+from gpuci.durations import needs as needs_document
 from gpuci.errors import ConfigError
-from gpuci.model import Report, ShardReport, TestResult
+from gpuci.model import LearnedNeed, Report, ShardReport, TestResult
 from gpuci_node.contract import OUTCOMES, SCHEMAS, VERDICTS
 
 Row = TypeVar("Row", TestResult, ShardReport)
@@ -37,6 +38,7 @@ def to_document(report: Report) -> dict[str, Any]:
         "counts": dict(report.counts),
         "shards": [_row_document(shard, keep_defaults=True) for shard in report.shards],
         "warnings": list(report.warnings),
+        "needs": needs_document.to_document(report.needs),
         "tests": [_row_document(test, keep_defaults=False) for test in report.tests],
     }
 
@@ -60,7 +62,15 @@ def from_document(document: Any) -> Report:
         seconds=_typed(top.get("seconds", 0.0), "float", "seconds"),
         setup_seconds=_typed(top.get("setup_seconds", 0.0), "float", "setup_seconds"),
         sha=_typed(top.get("sha"), "str | None", "sha"),
+        needs=_needs(top.get("needs", {})),
     )
+
+
+def _needs(document: Any) -> dict[str, LearnedNeed]:
+    try:
+        return needs_document.from_document(document)
+    except ValueError as error:
+        raise _fault("needs", str(error).removeprefix("needs: ").removeprefix("needs ")) from None
 
 
 def _row_document(row: TestResult | ShardReport, *, keep_defaults: bool) -> dict[str, Any]:

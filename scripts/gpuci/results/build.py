@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from gpuci.model import Plan, Report, ShardReport, ShardRun
 from gpuci.results.facts import gather
 from gpuci.results.journal import Record, is_number
+from gpuci.results.needs import learn_needs
 from gpuci.results.ownership import CPU_POOL, Ownership
 from gpuci.results.reconcile import conclude
 from gpuci.results.verdict import ShardVerdict, run_verdict, shard_verdicts
@@ -43,10 +44,11 @@ def build_report(
             _shard_row(plan, shard, _tries(runs, shard.index), tests[shard.index])
             for shard in shard_verdicts(plan, results, runs)
         ),
-        warnings=(*warnings, *find_warnings(own, results, runs, facts.foreign)),
+        warnings=(*warnings, *find_warnings(own, results, runs, facts)),
         seconds=seconds,
         setup_seconds=setup_seconds,
         sha=plan.sha,
+        needs=learn_needs(plan.needs, own, facts, runs),
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpuci.model import ShardRun, TestResult
+from gpuci.results.facts import Facts
 from gpuci.results.journal import Record
+from gpuci.results.needs import skips_again
 from gpuci.results.ownership import Ownership
 from gpuci.results.verdict import shard_name
 
@@ -13,22 +15,18 @@ EXAMPLES = 5
 
 
 def find_warnings(
-    own: Ownership, results: Sequence[TestResult], runs: Sequence[ShardRun], foreign: Mapping[int, int]
+    own: Ownership, results: Sequence[TestResult], runs: Sequence[ShardRun], facts: Facts
 ) -> tuple[str, ...]:
-    """The warnings of a run, without escaping: test ids and notes in them are untrusted text.
-
-    `foreign` counts, by shard, the records about tests of other shards.
-    """
+    """The warnings of a run, without escaping: test ids and notes in them are untrusted text."""
     missing = [result.nodeid for result in results if result.outcome == "not_collected"]
     unplanned = [result.nodeid for result in results if result.unplanned]
     notes = [(run, record) for run in runs for record in run.records if record["kind"] == "note"]
-    differ = [record for _run, record in notes if record.get("topic") == "need_differs"]
     lines = [
         _counted(missing, "planned from source, but not collected by pytest"),
         _counted(unplanned, "not known at planning time, seen on the node only"),
-        _counted([_need(record) for record in differ], "another GPU need than planned"),
+        _counted(skips_again(own, facts, runs), "skipped for lack of GPUs, even with all of the node's"),
         *_note_lines(own, notes),
-        *_foreign_lines(foreign),
+        *_foreign_lines(facts.foreign),
     ]
     return tuple(line for line in lines if line)
 
@@ -49,16 +47,11 @@ def _tests(count: int) -> str:
     return f"{count} test" if count == 1 else f"{count} tests"
 
 
-def _need(record: Record) -> str:
-    return f"{record.get('nodeid', '?')} ({record.get('planned', '?')} -> {record.get('gpus', '?')})"
-
-
 def _note_lines(own: Ownership, notes: Iterable[tuple[ShardRun, Record]]) -> list[str]:
     """Notes that warn, equal texts once, with the tests, files or else shards that they are about."""
     about: dict[str, dict[str, None]] = {}
     for run, record in notes:
-        warns = record.get("level") in {"warning", "error"}
-        if warns and record.get("topic") != "need_differs":
+        if record.get("level") in {"warning", "error"}:
             unit = own.units.get(record.get("unit", ""))
             name = record.get("nodeid") or (unit.file if unit else shard_name(run.index))
             about.setdefault(record["text"], {})[name] = None

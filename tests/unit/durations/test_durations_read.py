@@ -6,6 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from gpuci.durations.parse import Durations
 from gpuci.durations.read import read
 from gpuci.errors import ConfigError
 from gpuci.schemas import load_schema
@@ -24,12 +25,12 @@ SCHEMA = "gpuci/durations/1"
 def test_both_forms_are_read(tmp_path: Path, document: object) -> None:
     path = tmp_path / "durations.json"
     path.write_text(json.dumps(document), encoding="utf-8-sig")
-    assert read(path) == {"a.py::t[1]": 0.5, "a.py::u": 2.0}
+    assert read(path).seconds == {"a.py::t[1]": 0.5, "a.py::u": 2.0}
 
 
 def test_a_map_may_be_empty(tmp_path: Path) -> None:
     (tmp_path / "d.json").write_text("{}")
-    assert read(tmp_path / "d.json") == {}
+    assert read(tmp_path / "d.json") == Durations()
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,9 @@ def note(**fields: Any) -> dict[str, Any]:
         pytest.param([note(unit="u", nodeid=ONE)], f"the text: {ONE}", id="a note on a test"),
         pytest.param([note(level="info")], None, id="information is no warning"),
         pytest.param(
-            [note(topic="need_differs", nodeid=ONE, planned=1, gpus=8, level="info")],
-            f"another GPU need than planned (1 test): {ONE} (1 -> 8)",
-            id="need differs",
+            [note(topic="need_differs", unit="u", nodeid=ONE, planned=1, gpus=8, level="info")],
+            None,
+            id="a need has a section of its own",
         ),
         pytest.param(
             [{"kind": "collected", "unit": "x", "file": "a.py", "ids": []}],
