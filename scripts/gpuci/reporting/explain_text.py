@@ -8,20 +8,25 @@ from fnmatch import fnmatchcase
 from gpuci.config.model import Config, MarkerRule
 from gpuci.model import Marker, Plan, TestTarget, Unit
 from gpuci.planning.estimate import Estimates
-from gpuci.reporting.text import duration, one_line
-from gpuci_node.contract import selects
+from gpuci.planning.learned import widen
+from gpuci.reporting.text import duration, one_line, plural
+from gpuci_node.contract import function_id, selects
+
+ITEMS = 10
 
 
 def render(target: TestTarget, plan: Plan, config: Config, estimates: Estimates) -> str:
     """A few lines `what: value (from where)`."""
+    planned = widen(target, plan.needs, config) if _unit(target.nodeid, plan) else target
     rows = [
         ("test", f"{target.nodeid} (line {target.line})"),
-        ("mode", f"{target.run_mode} ({_mode_source(target, config)})"),
+        ("mode", f"{planned.run_mode} ({_mode_source(target, planned, plan, config)})"),
         ("class", target.kind),
-        ("GPUs", f"{target.gpus} ({_gpu_source(target, config)}){_on_the_node(target)}"),
+        ("GPUs", f"{planned.gpus} ({_gpu_source(target, planned, plan, config)}){_on_the_node(planned)}"),
         ("profile", target.runs_on or f"{config.profiles[0].name} (the first profile)"),
         ("duration", _duration(target, estimates)),
         ("runs", _place(target, plan)),
+        *_learned_items(target, plan),
     ]
     if target.markers:
         rows.append(("marks", ", ".join(f"{mark.name} (line {mark.line})" for mark in target.markers)))
@@ -37,7 +42,9 @@ def _matching(target: TestTarget, config: Config) -> Iterator[tuple[Marker, Mark
                 yield mark, rule
 
 
-def _mode_source(target: TestTarget, config: Config) -> str:
+def _mode_source(target: TestTarget, planned: TestTarget, plan: Plan, config: Config) -> str:
+    if planned.run_mode != target.run_mode:
+        return f"learned: {plan.needs[target.nodeid].because}"
     if target.skip:
         return target.skip
     for mark, rule in _matching(target, config):
@@ -55,7 +62,9 @@ def _holds(path: str, nodeid: str) -> bool:
     return path == "." or nodeid == path or nodeid.startswith((path + "/", path + "::"))
 
 
-def _gpu_source(target: TestTarget, config: Config) -> str:
+def _gpu_source(target: TestTarget, planned: TestTarget, plan: Plan, config: Config) -> str:
+    if planned.gpus != target.gpus:
+        return f"learned: {plan.needs[target.nodeid].because}"
     for mark, rule in _matching(target, config):
         if rule.gpus == target.gpus:
             return f"mark {mark.name}, line {mark.line}"
@@ -72,11 +81,26 @@ def _duration(target: TestTarget, estimates: Estimates) -> str:
     return f"{duration(estimates.function(target.nodeid))} ({source})"
 
 
+def _learned_items(target: TestTarget, plan: Plan) -> list[tuple[str, str]]:
+    """What was learned of single items of the function."""
+    items = [nodeid for nodeid in plan.needs if nodeid != target.nodeid == function_id(nodeid)]
+    rows = [("learned", _learned_item(nodeid, plan)) for nodeid in items[:ITEMS]]
+    more = len(items) - len(rows)
+    return [*rows, ("learned", f"and of {more} more")] if more else rows
+
+
+def _learned_item(nodeid: str, plan: Plan) -> str:
+    need, unit = plan.needs[nodeid], _unit(nodeid, plan)
+    gpus = "all of the node" if need.alone else plural(need.gpus, "GPU")
+    place = f"unit {unit.id}" if unit else "not at all"
+    return f"{nodeid.removeprefix(function_id(nodeid))} {gpus} ({need.because}), {place}"
+
+
 def _place(target: TestTarget, plan: Plan) -> str:
     for skipped in plan.skipped:
         if skipped.nodeid == target.nodeid:
             return f"not at all: {skipped.because}"
-    unit = _unit(target, plan)
+    unit = _unit(target.nodeid, plan)
     if unit is None:
         return "not at all"
     if unit.id in plan.cpu_units:
@@ -85,8 +109,6 @@ def _place(target: TestTarget, plan: Plan) -> str:
     return f"in shard {shard.index} of {len(plan.shards)} (unit {unit.id})"
 
 
-def _unit(target: TestTarget, plan: Plan) -> Unit | None:
-    own = [
-        unit for unit in plan.units if unit.file == target.test_path and selects(unit.select, target.nodeid)
-    ]
-    return own[0] if own else None
+def _unit(nodeid: str, plan: Plan) -> Unit | None:
+    path = nodeid.partition("::")[0]
+    return next((unit for unit in plan.units if unit.file == path and selects(unit.select, nodeid)), None)

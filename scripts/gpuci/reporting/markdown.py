@@ -112,6 +112,7 @@ def _sections(report: Report) -> list[str]:
     sections = (
         _unfinished(report),
         _shards(report),
+        _needs(report),
         _warnings(report),
         _slowest(report),
         *(_left_out(report, outcome) for outcome in ("skipped", "deselected", "elsewhere")),
@@ -163,6 +164,16 @@ def _left_out(report: Report, outcome: str) -> str:
     rows = [f"| {count} | {_short(reason or 'no reason given', 150)} |" for reason, count in reasons]
     total = sum(count for _reason, count in reasons)
     return _table(f"{summary.label(outcome).capitalize()} ({total})", "tests | why", rows)
+
+
+def _needs(report: Report) -> str:
+    differing = summary.differing(report)
+    rows = [
+        f"| {_short(nodeid, 150)} | {_short(summary.need_text(need), 150)} |" for nodeid, need in differing
+    ]
+    title = f"Needs differ from the plan ({plural(len(rows), 'test')})"
+    table = _table(title, "test | planned -> needed", rows)
+    return f"{table}{summary.NEEDS_ADVICE}\n\n" if table else ""
 
 
 def _warnings(report: Report) -> str:

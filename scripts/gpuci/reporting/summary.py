@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gpuci.model import Report, ShardReport, TestResult
+from gpuci.model import LearnedNeed, Report, ShardReport, TestResult
 from gpuci.reporting.text import duration, plural
 from gpuci_node.contract import OUTCOMES, RED_OUTCOMES
 
 # Verdicts of a shard that need no reason beside them: the tests are the reason.
 COMMON_VERDICTS = frozenset({"passed", "failed"})
+NEEDS_ADVICE = "plan them right with --durations report.json, or with a mark on the test"
 
 
 class Group(NamedTuple):
@@ -126,3 +127,15 @@ def group_title(group: Group) -> str:
     shard = group.results[0].shard
     of = "" if shard is None else f" of shard {shard}" if shard else " of the cpu pool"
     return f"{plural(len(group.results), 'test')}{of}"
+
+
+def differing(report: Report) -> list[tuple[str, LearnedNeed]]:
+    """(function id or node id, need) of what this run learned and its plan did not know, widest first."""
+    new = [(nodeid, need) for nodeid, need in report.needs.items() if need.planned is not None]
+    return sorted(new, key=lambda entry: (not entry[1].alone, -entry[1].gpus, entry[0]))
+
+
+def need_text(need: LearnedNeed) -> str:
+    """`1 -> 8 GPUs: mark require_cuda_8gpu seen on the node`; without escaping."""
+    gpus = "the node alone" if need.alone else plural(need.gpus, "GPU")
+    return f"{need.planned} -> {gpus}: {need.because}"

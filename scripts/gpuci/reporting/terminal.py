@@ -42,6 +42,7 @@ def render(report: Report, *, width: int = 80, colour: bool = False, verbose: bo
         *_slowest(report, page),
         *_shards(report, page),
         *_left_out(report, page),
+        *_needs(report, page),
         *_warnings(report, page),
     ]
     return guard("\n".join(lines)) + "\n"
@@ -193,6 +194,21 @@ def _left_out(report: Report, page: _Page) -> Iterator[str]:
         if len(shown) < len(reasons):
             rest = reasons[len(shown) :]
             yield f"  {sum(count for _reason, count in rest):>5}  for {plural(len(rest), 'other reason')}"
+
+
+def _needs(report: Report, page: _Page) -> Iterator[str]:
+    differing = summary.differing(report)
+    if not differing:
+        return
+    yield from page.title(f"Needs differ from the plan ({plural(len(differing), 'test')})")
+    shown = differing[: page.some(NAMED)]
+    for nodeid, need in shown:
+        yield "  " + clip_middle(one_line(nodeid), page.width - 2)
+        text = one_line(summary.need_text(need))
+        yield from wrap(clip(text, 3 * page.width), page.width, first="    ", rest="    ")
+    if len(shown) < len(differing):
+        yield f"  and {len(differing) - len(shown)} more"
+    yield from wrap(summary.NEEDS_ADVICE, page.width, first="  ", rest="  ")
 
 
 def _warnings(report: Report, page: _Page) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuci.model import Report, ShardReport, TestResult
+from gpuci.model import LearnedNeed, Report, ShardReport, TestResult
 
 PASSED = tuple(
     TestResult(f"packages/attention/tests/test_masks.py::test_causal[{n}]", "passed", 0.25 * n + 0.01, 1)
@@ -60,6 +60,20 @@ LOST = tuple(
     for n in range(7)
 )
 
+MARK = "mark require_cuda_8gpu seen on the node"
+NEEDS = {
+    "packages/attention/tests/test_masks.py::test_causal[11]": LearnedNeed(
+        8, because="skipped on 1 of 8 GPUs (needs 2 devices)", planned=1
+    ),
+    "packages/comm/tests/test_ring.py::test_all_reduce": LearnedNeed(
+        8, because=MARK, mark="require_cuda_8gpu", planned=4
+    ),
+    "packages/comm/tests/test_ring.py::test_barrier": LearnedNeed(
+        1, True, because="mark serial seen on the node", mark="serial", planned=1
+    ),
+    "packages/comm/tests/test_ring.py::test_known": LearnedNeed(8, because=MARK, mark="require_cuda_8gpu"),
+}
+
 
 @pytest.fixture(scope="session")
 def red_report() -> Report:
@@ -79,6 +93,7 @@ def red_report() -> Report:
         seconds=312.4,
         setup_seconds=3.1,
         sha="0123abc",
+        needs=NEEDS,
     )
 
 
