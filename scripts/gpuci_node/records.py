@@ -14,6 +14,7 @@ from gpuci_node.contract import OUTCOMES
 Check = Callable[[Any], bool]
 
 LONGEST = 1e9  # seconds, about 30 years: a longer limit is no number that a clock can wait for
+_LARGEST = 10**15  # bytes: more than any node has
 
 
 def load(line: str) -> Any:
@@ -61,6 +62,14 @@ def _is_count_or_none(value: Any) -> bool:
     return value is None or _is_count(value)
 
 
+def _is_size_or_none(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not _is_flag(value) and 0 <= value < _LARGEST)
+
+
+def _is_flag_or_none(value: Any) -> bool:
+    return value is None or _is_flag(value)
+
+
 def _is_outcome(value: Any) -> bool:
     return _is_text(value) and value in OUTCOMES[: OUTCOMES.index("skipped") + 1]
 
@@ -105,5 +114,12 @@ _REQUIRED: Mapping[str, Mapping[str, Check]] = {
     "note": {"level": _is_level, "topic": _is_text, "text": _is_text},
 }
 _OPTIONAL: Mapping[str, Mapping[str, Check]] = {
-    "end": {**_PLACE, "seconds": _map_of(_is_seconds), "message": _is_text, "output": _is_text},
+    "end": {
+        **_PLACE,
+        "seconds": _map_of(_is_seconds),
+        "message": _is_text,
+        "output": _is_text,
+        "peak_memory_bytes": _is_size_or_none,
+        "cuda_used": _is_flag_or_none,
+    },
 }

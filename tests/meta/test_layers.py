@@ -49,11 +49,14 @@ IO_MODULES = {
     "gpuci.source.read",
     "gpuci_node.journal",
     "gpuci_node.keeper",
+    "gpuci_node.nvidia",
     "gpuci_node.outcome",
     "gpuci_node.package",
     "gpuci_node.plugin",
     "gpuci_node.processes",
     "gpuci_node.starter",
+    "gpuci_node.torch_memory",
+    "gpuci_node.usage",
     "gpuci_node.worker",
 }
 # Modules of the node that run inside the process of the image's own pytest.
