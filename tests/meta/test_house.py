@@ -32,8 +32,8 @@ needs_git = pytest.mark.skipif(
 
 def ours(suffix: str) -> list[Path]:
     """Files of a kind, without the trees under test."""
-    cases = CLONE / "tests" / "truth" / "cases"
-    return [path for path in TRACKED if path.suffix == suffix and cases not in path.parents]
+    data = {CLONE / "tests" / "truth" / name for name in ("cases", "fixtures")}
+    return [path for path in TRACKED if path.suffix == suffix and not data.intersection(path.parents)]
 
 
 @needs_git
