@@ -1,12 +1,8 @@
-"""Faults of tests on the node: the right outcome for the right test, everything else runs, nothing is left.
-
-Each fault stands twice in one run, at positions that a seed chooses, with 20 tests behind it in its file.
-"""
+"""Faults of tests on the node, one by one: what is said of them. test_crash_table.py has all in one run."""
 
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,95 +10,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-AFTER = 20
-SEEDS = (1, 2)
-
-# The fault's test, and what has to be said of it.
-FAULTS: dict[str, tuple[str, str, str]] = {
-    "segfault": ("os.kill(os.getpid(), signal.SIGSEGV)", "failed", "killed by SIGSEGV"),
-    "leave": ("os._exit(0)", "failed", "the test process left with exit code 0"),
-    "hang": (
-        "subprocess.Popen(['sh', '-c', 'trap \"\" TERM; while :; do sleep 1; done'])\n"
-        "    while True:\n        ctypes.PyDLL(None).sleep(600)  # in C, with the interpreter's lock held",
-        "failed",
-        "no end within its limit of 2 s: killed",
-    ),
-    "hang_until_a_signal": (
-        "ctypes.PyDLL(None).sleep(600)",
-        "failed",
-        "no end within its limit of 2 s: killed",
-    ),
-    "pytest_exit": ("pytest.exit('enough')", "failed", "Exit: enough"),
-    "interrupt": ("raise KeyboardInterrupt", "failed", "KeyboardInterrupt"),
-    "output": (
-        "for _ in range(50):\n        os.write(1, b'x' * 1_000_000)\n    assert not 'told'",
-        "failed",
-        "assert",
-    ),
-    "close_descriptor": ("os.close(1)", "passed", ""),
-    # pytest's capture breaks: an internal error, of that test only.
-    "close_stdout": ("sys.stdout.close()", "failed", "I/O operation on closed file"),
-    "double_fork": ("start_daemon()", "passed", ""),
-}
-HEADER = """import ctypes, os, signal, subprocess, sys, time
-import pytest
+from tests.node.faults import AFTER, FAULTS, HEADER, Fault, faulty_file
 
 
-def start_daemon():
-    if os.fork() == 0:
-        os.setsid()
-        if os.fork() == 0:
-            time.sleep(600)
-        os._exit(0)
-
-"""
-
-
-def faulty_file(code: str, position: int, limit: int = 2) -> str:
-    tests = [f"def test_{i}():\n    pass\n" for i in range(position)]
-    tests.append(f"@pytest.mark.timeout({limit})\ndef test_fault():\n    {code}\n")
-    tests += [f"def test_{i}():\n    pass\n" for i in range(position, position + AFTER)]
-    return HEADER + "\n".join(tests)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_faults(run_tree: Any, seed: int) -> None:
-    chance = random.Random(seed)
-    files, expected, messages = {"pytest.ini": "[pytest]\nmarkers = timeout(seconds)\n"}, {}, {}
-    for name, (code, outcome, message) in FAULTS.items():
-        for twin in "ab":
-            position = chance.randrange(6)
-            path = f"test_{name}_{twin}.py"
-            files[path] = faulty_file(code, position, limit=2 if name.startswith("hang") else 60)
-            expected.update({f"{path}::test_{i}": "passed" for i in range(position + AFTER)})
-            expected[f"{path}::test_fault"] = outcome
-            messages[f"{path}::test_fault"] = message
-    for twin in "ab":
-        files[f"conftest_{twin}/conftest.py"] = "raise RuntimeError('broken conftest')\n"
-        files[f"conftest_{twin}/test_{twin}.py"] = "def test_1():\n    pass\n"
-        expected[f"conftest_{twin}/test_{twin}.py"] = "collection_error"
-        messages[f"conftest_{twin}/test_{twin}.py"] = "broken conftest"
-    ran = run_tree(files, config_file="pytest.ini")
-    assert ran.outcomes == expected
-    for nodeid, message in messages.items():
-        assert message in ran.test(nodeid).message, nodeid
-    assert (ran.report.verdict, ran.runs[0].problem) == ("failed", "")
-    assert all(len(ran.records("end", nodeid=nodeid)) == 1 for nodeid in expected)
+def test_a_hang_that_a_signal_ends_is_a_failure_all_the_same(run_tree: Any) -> None:
+    ran = run_tree({"test_a.py": faulty_file(FAULTS["hang_until_a_signal"], 3)})
+    assert "no end within its limit of 2 s" in ran.test("test_a.py::test_fault").message
+    others = {f"test_a.py::test_{i}": "passed" for i in range(3 + AFTER)}
+    assert ran.outcomes == {**others, "test_a.py::test_fault": "failed"}
 
 
 def test_a_hanging_test_is_shown_with_its_stack(run_tree: Any) -> None:
-    files = {"test_a.py": faulty_file("ctypes.PyDLL(None).sleep(600)", 0)}
-    ran = run_tree(files)
+    ran = run_tree({"test_a.py": faulty_file(FAULTS["hang"], 0)})
     assert "in test_fault" in ran.test("test_a.py::test_fault").output
 
 
 def test_what_a_crashing_test_printed_is_kept(run_tree: Any) -> None:
     code = "os.write(2, b'last words'); sys.stderr.flush(); os.kill(os.getpid(), signal.SIGSEGV)"
-    ran = run_tree({"test_a.py": faulty_file(code, 0)})
+    ran = run_tree({"test_a.py": faulty_file(Fault(code), 0)})
     crashed = ran.test("test_a.py::test_fault")
     assert "Segmentation fault" in crashed.output
-    assert (crashed.file, crashed.line) == ("test_a.py", 12)
+    assert (crashed.file, crashed.line) == ("test_a.py", HEADER.count("\n") + 1)
 
 
 @pytest.mark.parametrize(
