@@ -13,11 +13,22 @@ class Write(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Start a test process: `spec` is what `worker.main` reads, `env` what it finds in its environment."""
+    """Start a test process: `spec` is what `worker.main` reads, `env` what it finds in its environment.
+
+    With a `parent` it is forked by that process.
+    """
 
     id: str
     spec: Dict[str, Any]
     env: Dict[str, str]
+    parent: Optional[str] = None
+
+
+class Tell(NamedTuple):
+    """Pass a message on to a process: {"do": "run", "unit": {...}} or {"do": "end"}."""
+
+    id: str
+    message: Dict[str, Any]
 
 
 class Dump(NamedTuple):
@@ -33,13 +44,17 @@ class Kill(NamedTuple):
 
 
 class Exit(NamedTuple):
-    """How a test process ended: an exit code or a signal's name, and the last of what it printed."""
+    """How a test process ended: an exit code or a signal's name, and the last of what it printed.
+
+    One that was not `born` should have been forked, and was not.
+    """
 
     code: Optional[int]
     signal: Optional[str]
     tail: str
     left_over: int = 0
+    born: bool = True
 
 
-Effect = Union[Write, Start, Dump, Kill]
+Effect = Union[Write, Start, Tell, Dump, Kill]
 Effects = List[Effect]

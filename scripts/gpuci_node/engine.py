@@ -1,29 +1,35 @@
 """The node's scheduler: events of test processes in, commands and journal records out. Pure.
 
-Runs on the compute node (Python >= 3.8, standard library only). One fresh process serves one unit, or
-what is left of it: after a crash, or for items that need more GPUs than the unit was planned with.
-Nothing is tried twice but a test that skipped for lack of GPUs, which runs once more with all of them.
+Runs on the compute node (Python >= 3.8, standard library only). A slot's process runs one unit after the
+other, or one unit, or what is left of it: after a crash, or for items that need more GPUs than the unit was
+planned with. Nothing is tried twice but a test that skipped for lack of GPUs, which runs once more with all.
 """
 
 import bisect
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from gpuci_node import contract, records, spec
-from gpuci_node.effects import Dump, Effects, Exit, Kill, Start, Write
-from gpuci_node.process import LEAVE_SECONDS, Process, Task, cause, limit_text
+from gpuci_node.effects import Dump, Effects, Exit, Kill, Start, Tell, Write
+from gpuci_node.parents import Parents, Source
+from gpuci_node.process import LEAVE_SECONDS, Assignment, Living, Process, Task, cause
 from gpuci_node.slots import Slot, SlotTable, order_key
 
 DUMP_SECONDS = 0.5  # for faulthandler to write the stacks of a test process before it is killed
+# A worker takes the next unit of its root, unless one elsewhere is longer by this factor and by this much.
+_SWITCH_FACTOR, _SWITCH_SECONDS = 1.5, 1.0
+
+Json = Dict[str, Any]
 
 
 class Engine:
     """Runs the units of a job document over the slots of its node."""
 
-    def __init__(self, job: Dict[str, Any]) -> None:
+    def __init__(self, job: Json) -> None:
         self._job = job
         node = job["node"]
         self._slots = SlotTable(node["gpus"], node["workers_per_gpu"], node["cpu_workers"])
         self._roots = {root["path"]: root for root in job["roots"]}
+        self._parents = Parents(job, self._slots.size)
         self._processes: Dict[str, Process] = {}
         self._sequence = 0
         self._started = 0
@@ -31,19 +37,21 @@ class Engine:
         self._stopping = False
         self.outcomes: Dict[str, str] = {}
         self._queue: List[Tuple[Any, Task]] = []  # in the order in which they ask for slots
-        self._changed = True  # the queue or the slots, since the queue last asked for slots
+        self._changed = True  # the queue, the slots or the parents, since the queue last asked for slots
         self._selects = {unit["id"]: contract.indexed(unit["select"]) for unit in job["units"]}
         for unit in job["units"]:
-            self._enqueue(unit, unit["gpus"], unit["mode"] == "serial")
+            own = unit["mode"] == "isolated"
+            self._enqueue(self._task(unit, unit["gpus"], unit["mode"] == "serial", own=own))
 
     # -- scheduling ------------------------------------------------------------------------------
 
-    def _enqueue(self, unit: Dict[str, Any], gpus: int, alone: bool, **more: Any) -> None:
+    def _task(self, unit: Json, gpus: int, alone: bool, **more: Any) -> Task:
         self._sequence += 1
-        task = Task(unit, self._clip(gpus), alone, self._sequence, **more)
-        bisect.insort(
-            self._queue, (order_key(task.gpus, alone, unit["expected_seconds"], task.sequence), task)
-        )
+        return Task(unit, self._clip(gpus), alone, self._sequence, **more)
+
+    def _enqueue(self, task: Task) -> None:
+        key = order_key(task.gpus, task.alone, task.unit["expected_seconds"], task.sequence)
+        bisect.insort(self._queue, (key, task))
         self._changed = True
 
     def _clip(self, gpus: int) -> int:
@@ -52,61 +60,168 @@ class Engine:
     @property
     def finished(self) -> bool:
         """Whether nothing runs and nothing waits."""
-        return not self._processes and not self._queue
+        return not self._processes and not self._queue and not self._parents.living
 
     @property
     def running(self) -> List[str]:
-        """Ids of the living test processes."""
-        return list(self._processes)
+        """Ids of the living processes."""
+        return [*self._processes, *self._parents.living]
 
     def width(self, process_id: str) -> int:
-        """How many GPUs a living test process holds."""
-        return len(self._processes[process_id].slot.gpus)
+        """How many GPUs a living process holds."""
+        return len(self._processes[process_id].slot.gpus) if process_id in self._processes else 0
 
     def fill(self, now: float) -> Effects:
-        """Start what fits into the free slots."""
-        effects: Effects = []
+        """Start what fits into the free slots, prepare what comes next, end parents that nobody needs."""
         if not self._changed:
-            return effects
+            return []
         self._changed = False
-        waiting = []
+        effects: Effects = []
+        waiting: List[Tuple[Any, Task]] = []
         refused = set()  # what does not fit now fits no better further down the queue
+        held = False  # a wide task waits for its parent: narrow ones would take the slots that it needs
         for place, (key, task) in enumerate(self._queue):
             if self._slots.full:
                 waiting += self._queue[place:]
                 break
+            source = self._parents.source(task)
             wish = (task.gpus, task.alone)
-            slot = None if wish in refused else self._slots.take(*wish)
-            if slot is None:
+            if source is None:
+                held = held or task.gpus > 1 or task.alone
+                effects += self._prepare(task, now, self._slots.size)
+                waiting.append((key, task))
+            elif held or wish in refused or not self._open(task, source, now, effects):
                 refused.add(wish)
                 waiting.append((key, task))
-            else:
-                effects.append(self._start(task, slot, now))
         self._queue = waiting
+        return effects + self._look_ahead(now) + self._retire(now)
+
+    def _prepare(self, task: Task, now: float, most: int) -> Effects:
+        return self._parents.prepare(task, now) if self._parents.collecting < most else []
+
+    def _look_ahead(self, now: float) -> Effects:
+        """While all slots are taken, one root is prepared in advance."""
+        for _key, task in self._queue if self._slots.full else ():
+            if self._parents.source(task) is None:
+                return self._prepare(task, now, 1)
+        return []
+
+    def _retire(self, now: float) -> Effects:
+        roots = {task.root for _key, task in self._queue}
+        roots |= {process.root for process in self._processes.values()}
+        return self._parents.retire(roots, bool(roots), now)
+
+    def _open(self, task: Task, source: Source, now: float, effects: Effects) -> bool:
+        """Give a task to a new process; False if no slot is free."""
+        slot = self._slots.take(task.gpus, task.alone)
+        if slot is None:
+            return False
+        effects += self._open_on(slot, task, source, now)
+        return True
+
+    def _open_on(self, slot: Slot, task: Task, source: Source, now: float) -> Effects:
+        """Start a process for a task on a slot that was taken, unless nothing is to run."""
+        root = self._parents.root(task.root)
+        process = Process(task.unit["timeout_seconds"], now + task.unit["timeout_seconds"], slot=slot)
+        process.root, process.shared, process.collected = task.root, source.shared, source.collected
+        process.files, process.parent = source.files, source.parent
+        process.mask_from_start = task.mask_from_start or (source.shared and root.masked)
+        effects = self._give(process, task)
+        if task.file in root.hung and not source.shared:
+            effects = [self._end(process, process.first, task.file, "collection_error", root.hung[task.file])]
+            process.first.collected([])
+        if process.idle:
+            self._slots.release(slot)
+            return effects
+        self._started += 1
+        process.id = "%s.%d" % (slot.name, self._started)
+        self._processes[process.id] = process
+        first = spec.unit(self._job, task)
+        document = spec.worker(self._job, self._roots[task.root], process, source.files, first)
+        env = {} if source.parent else spec.environment(self._job, self._slots.size)
+        env.update(spec.seat_environment(process))
+        return [*effects, Start(process.id, document, env, source.parent)]
+
+    def _give(self, process: Process, task: Task) -> Effects:
+        """A process has this task from now on."""
+        process.drop_done()
+        assignment = process.assignments[task.sequence] = Assignment(task)
+        return [] if process.collected is None else self._adopt(process, assignment)
+
+    def _adopt(self, process: Process, assignment: Assignment) -> Effects:
+        """The file of a task is collected: what is due there?"""
+        task = assignment.task
+        record = (process.collected or {}).get(task.file, _nothing(task.file))
+        if process.shared and record["errors"]:
+            assignment.collected([])
+            self._parents.set_apart(task.root, task.file)
+            self._enqueue(task)
+            return []
+        ids: List[str] = record["ids"]
+        known = set(ids)
+        select = self._selects[task.unit["id"]]
+        chosen = ids if task.only is None else [nodeid for nodeid in task.only if nodeid in known]
+        assignment.collected([nodeid for nodeid in chosen if contract.selects(select, nodeid)])
+        effects: Effects = []
+        if known != self._collected.get(task.unit["id"]):
+            self._collected[task.unit["id"]] = known
+            fields = {key: record[key] for key in ("file", "ids", "marks", "deselected")}
+            effects.append(Write({"kind": "collected", "unit": task.unit["id"], **fields}))
+        for nodeid in set(task.only or ()) - known:
+            text = "not collected when the rest of its file ran again"
+            effects.append(self._end(process, assignment, nodeid, "not_finished", text))
+        return effects + self._found_above(process, assignment, record)
+
+    def _found_above(self, process: Process, assignment: Assignment, record: Json) -> Effects:
+        """What failed or was skipped as a whole; above the file (a package, a conftest.py) it costs the file."""
+        effects: Effects = []
+        file = assignment.task.file
+        for outcome, found in (("collection_error", record["errors"]), ("skipped", record["skipped"])):
+            for entry in found:
+                nodeid = entry["nodeid"] if entry["nodeid"].startswith(file) else file
+                output = entry.get("output", "")
+                effects.append(self._end(process, assignment, nodeid, outcome, entry["message"], output))
         return effects
 
-    def _start(self, task: Task, slot: Slot, now: float) -> Start:
-        self._started += 1
-        process_id = "%s.%d" % (task.unit["id"], self._started)
-        process = Process(task, slot, limit=task.unit["timeout_seconds"])
-        process.deadline = now + process.limit
-        self._processes[process_id] = process
-        root = self._roots[task.unit["root"]]
-        env = spec.environment(self._job, process, self._slots.size)
-        return Start(process_id, spec.worker(self._job, root, process), env)
+    def _next_task(self, process: Process) -> Optional[Task]:
+        """Take the task that a slot worker goes on with out of the queue; None: it is to leave."""
+        most = self._job["settings"]["recycle_after_files"]
+        if self._stopping or not process.shared or (most and process.files_done >= most):
+            return None
+        longest = 0.0
+        for place, (_key, task) in enumerate(self._queue):
+            if (task.gpus, task.alone) != (process.width, process.first.task.alone):
+                continue
+            seconds = float(task.unit["expected_seconds"])
+            if self._fits(process, task):
+                if longest > _SWITCH_FACTOR * seconds + _SWITCH_SECONDS:
+                    return None
+                del self._queue[place]
+                return task
+            longest = max(longest, seconds)
+        return None
+
+    def _fits(self, process: Process, task: Task) -> bool:
+        """Whether a slot worker that asks for more can run this task."""
+        if task.own or task.root != process.root or task.file not in process.files:
+            return False
+        return task.file not in self._parents.root(task.root).apart
 
     # -- records of test processes ---------------------------------------------------------------
 
     def on_record(self, process_id: str, said: Any, now: float) -> Effects:
-        """Take what a test process said; what is no record is dropped (a test may have written it)."""
-        process = self._processes[process_id]
+        """Take what a process said; what is no record is dropped (a test may have written it)."""
+        process = self._processes.get(process_id) or self._parents.living[process_id]
         if self._stopping:
             return []
         if process.timed_out:
             # The signal for the stacks may have ended a hang: too late, and nothing else may run there.
             return self._kill(process_id)
         record = records.read(said)
-        if record is None:
+        if not isinstance(process, Process):
+            self._changed = True
+            return [] if record is None else self._parents.on_record(process_id, record, now)
+        if record is None or record.get("task", process.first.task.sequence) not in process.assignments:
             return self._bad_record(process)
         effects: Effects = getattr(self, "_on_" + record["kind"])(process, record, now)
         return effects
@@ -118,214 +233,231 @@ class Engine:
         process.bad_record = True
         return [self._note(process, "bad_record", "it wrote records that make no sense", level="warning")]
 
-    def _progress(self, process: Process, now: float, limit: float) -> None:
-        process.in_flight = None
-        process.limit = limit
-        process.deadline = now + limit
-
     def _between_tests(self, process: Process, now: float) -> None:
-        limit = process.task.unit["timeout_seconds"] if process.left else LEAVE_SECONDS
-        self._progress(process, now, limit)
+        process.in_flight = None
+        process.give(LEAVE_SECONDS if process.idle else process.newest.task.unit["timeout_seconds"], now)
 
-    def _on_collected(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
-        unit, task = process.task.unit, process.task
-        ids: List[str] = record["ids"]
-        known = set(ids)
-        select = self._selects[unit["id"]]
-        chosen = ids if task.only is None else [nodeid for nodeid in task.only if nodeid in known]
-        process.collected([nodeid for nodeid in chosen if contract.selects(select, nodeid)])
+    def _on_collecting(self, process: Process, record: Json, now: float) -> Effects:
+        process.collecting = record["file"]
+        process.give(process.first.task.unit["timeout_seconds"], now)
+        return []
+
+    def _on_collected(self, process: Process, record: Json, now: float) -> Effects:
+        process.collecting = None
+        process.gathered[record["file"]] = record
+        if process.collected is not None or not process.gathered.keys() >= set(process.files):
+            return []
+        process.collected = process.gathered
+        effects = self._adopt(process, process.first)
         self._between_tests(process, now)
-        effects: Effects = []
-        if known != self._collected.get(unit["id"]):
-            self._collected[unit["id"]] = known
-            keys = ("file", "ids", "marks", "deselected")
-            effects.append(
-                Write({"kind": "collected", "unit": unit["id"], **{key: record[key] for key in keys}})
-            )
-        for nodeid in set(task.only or ()) - known:
-            effects.append(
-                self._end(
-                    process, nodeid, "not_finished", "not collected when the rest of its file ran again"
-                )
-            )
-        for outcome, found in (("collection_error", record["errors"]), ("skipped", record["skipped"])):
-            for entry in found:
-                # What fails above the file (a package, a folder's conftest.py) costs the file.
-                inside = entry["nodeid"].startswith(unit["file"])
-                nodeid = entry["nodeid"] if inside else unit["file"]
-                effects.append(self._end(process, nodeid, outcome, entry["message"], entry.get("output", "")))
         return effects
 
-    def _on_start(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+    def _on_ready(self, process: Process, record: Json, now: float) -> Effects:
+        return self._bad_record(process)
+
+    def _on_next(self, process: Process, record: Json, now: float) -> Effects:
+        """The teardown of the last test of its unit begins: what comes then?"""
+        effects: Effects = []
+        process.files_done += 1
+        while process.collected is not None:
+            task = self._next_task(process)
+            if task is None:
+                break
+            effects += self._give(process, task)
+            if process.newest.left:
+                return [*effects, Tell(process.id, {"do": "run", "unit": spec.unit(self._job, task)})]
+        return [*effects, Tell(process.id, {"do": "end"})]
+
+    def _on_spent(self, process: Process, record: Json, now: float) -> Effects:
+        return [self._note(process, "recycled", "a fresh process for its slot: " + record["text"])]
+
+    def _on_start(self, process: Process, record: Json, now: float) -> Effects:
         nodeid, before = record["nodeid"], process.in_flight
         effects: Effects = []
         if before is not None and before != nodeid:
             # To run it again would be to try it twice.
-            effects.append(
-                self._end(process, before, "not_finished", "the next test began without its result")
-            )
-        self._progress(process, now, record["timeout"])
-        process.in_flight = nodeid
+            text = "the next test began without its result"
+            effects.append(self._end(process, process.flown, before, "not_finished", text))
+        process.give(record["timeout"], now)
+        process.in_flight, process.flying = nodeid, record["task"]
         process.source = {"file": record["file"], "line": record["line"]}
-        start = {"kind": "start", "unit": process.task.unit["id"], "nodeid": nodeid, "timeout": process.limit}
-        return [*effects, Write({**start, **process.seat})]
+        start = {"kind": "start", "unit": process.flown.task.unit["id"], "nodeid": nodeid}
+        return [*effects, Write({**start, "timeout": process.limit, **process.seat})]
 
-    def _on_end(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
-        nodeid = record["nodeid"]
-        fields = {key: value for key, value in record.items() if key not in ("kind", "nodeid", "outcome")}
-        effect = self._record_end(process, nodeid, record["outcome"], **fields)
+    def _on_end(self, process: Process, record: Json, now: float) -> Effects:
+        nodeid, assignment = record["nodeid"], process.assignments[record["task"]]
+        fields = {
+            key: value for key, value in record.items() if key not in ("kind", "task", "nodeid", "outcome")
+        }
+        effect = self._record_end(process, assignment, nodeid, record["outcome"], **fields)
         self._between_tests(process, now)
         return [effect]
 
-    def _on_deferred(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
-        process.settle(record["nodeid"])
-        process.deferred.append(record)
-        text = "mark %s needs %s" % (
-            record["because"],
-            "the node alone" if record["alone"] else "%d GPUs" % record["gpus"],
-        )
-        return [
-            self._note(
-                process,
-                "need_differs",
-                text,
-                nodeid=record["nodeid"],
-                planned=process.task.gpus,
-                gpus=record["gpus"],
-            )
-        ]
+    def _on_deferred(self, process: Process, record: Json, now: float) -> Effects:
+        assignment, nodeid = process.assignments[record["task"]], record["nodeid"]
+        process.settle(nodeid)
+        assignment.deferred.append(record)
+        needs = "the node alone" if record["alone"] else "%d GPUs" % record["gpus"]
+        text = "mark %s needs %s" % (record["because"], needs)
+        numbers = {"planned": assignment.task.gpus, "gpus": record["gpus"]}
+        return [self._note(process, "need_differs", text, assignment, nodeid=nodeid, **numbers)]
 
-    def _on_gpu_skip(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
-        nodeid = record["nodeid"]
-        if process.task.last_chance:
+    def _on_gpu_skip(self, process: Process, record: Json, now: float) -> Effects:
+        nodeid, assignment = record["nodeid"], process.assignments[record["task"]]
+        if assignment.task.last_chance:
             return self._on_end(process, {**record, "outcome": "skipped"}, now)
         process.settle(nodeid)
-        process.deferred.append(
-            {"nodeid": nodeid, "gpus": len(self._job["node"]["gpus"]), "alone": False, "last": True}
-        )
+        everything = len(self._job["node"]["gpus"])
+        assignment.deferred.append({"nodeid": nodeid, "gpus": everything, "alone": False, "last": True})
         self._between_tests(process, now)
         text = "skipped on %d of %d GPUs (%s): runs again with all"
-        text %= (len(process.slot.gpus), len(self._job["node"]["gpus"]), record["message"])
-        return [self._note(process, "gpu_skip", text, nodeid=nodeid)]
+        text %= (len(process.slot.gpus), everything, record["message"])
+        return [self._note(process, "gpu_skip", text, assignment, nodeid=nodeid)]
 
-    def _on_beyond_node(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
-        text = "mark %s needs %d GPUs, the node has %d" % (
-            record["because"],
-            record["gpus"],
-            len(self._job["node"]["gpus"]),
-        )
-        return [self._note(process, "wider_than_node", text, level="warning", nodeid=record["nodeid"])]
-
-    def _on_early_cuda(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
-        process.early_cuda = True
+    def _on_beyond_node(self, process: Process, record: Json, now: float) -> Effects:
+        text = "mark %s needs %d GPUs, the node has %d"
+        text %= (record["because"], record["gpus"], len(self._job["node"]["gpus"]))
+        assignment = process.assignments[record["task"]]
         return [
-            self._note(
-                process,
-                "gpu_isolation",
-                "CUDA was initialised while collecting: a new process, masked from its start",
-            )
+            self._note(process, "wider_than_node", text, assignment, level="warning", nodeid=record["nodeid"])
         ]
 
-    def _on_interrupted(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+    def _on_early_cuda(self, process: Process, record: Json, now: float) -> Effects:
+        process.early_cuda = True
+        text = "CUDA was initialised while collecting: a new process, masked from its start"
+        return [self._note(process, "gpu_isolation", text)]
+
+    def _on_interrupted(self, process: Process, record: Json, now: float) -> Effects:
         process.interrupted = record["text"]
         process.deadline = now + LEAVE_SECONDS
         return []
 
-    def _on_broken(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+    def _on_broken(self, process: Process, record: Json, now: float) -> Effects:
         process.broken = record["text"]
         return []
 
-    def _on_note(self, process: Process, record: Dict[str, Any], now: float) -> Effects:
+    def _on_note(self, process: Process, record: Json, now: float) -> Effects:
         return [self._note(process, record["topic"], record["text"], level=record["level"])]
 
     # -- the end of test processes ---------------------------------------------------------------
 
     def on_exit(self, process_id: str, end: Exit, now: float) -> Effects:
-        """A test process is gone: account for the test in flight and for what was still due."""
-        process = self._processes.pop(process_id)
-        self._slots.release(process.slot)
+        """A process is gone: account for the test in flight and for what was still due."""
         self._changed = True
-        effects: Effects = []
+        if process_id in self._parents.living:
+            effects = self._parents.on_exit(process_id, end)
+            return [] if self._stopping else effects
+        process = self._processes.pop(process_id)
+        effects = []
+        again: List[Task] = []
         if end.left_over:
             text = "processes left behind and killed: %d" % end.left_over
             effects.append(self._note(process, "left_over", text, level="warning"))
         if not self._stopping:
-            effects += self._account(process, end)
-        return effects
+            effects += self._account(process, end, again)
+        return effects + self._go_on(process, again, now)
 
-    def _account(self, process: Process, end: Exit) -> Effects:
+    def _go_on(self, process: Process, again: List[Task], now: float) -> Effects:
+        """What is left of a file goes on at once in the same slot, where that is possible."""
+        source = self._parents.source(again[0]) if again else None
+        same = source is not None and again[0].gpus == process.width
+        for task in again[1:] if same else again:
+            self._enqueue(task)
+        if same and source is not None:
+            return self._open_on(process.slot, again[0], source, now)
+        self._slots.release(process.slot)
+        return []
+
+    def _account(self, process: Process, end: Exit, again: List[Task]) -> Effects:
+        """The records of a process that ended; what is to run again is added to `again`."""
+        if not end.born:
+            self._parents.refused(process.parent)
+            again += [assignment.task for assignment in process.assignments.values()]
+            return []
         why = cause(process, end)
-        self._requeue_deferred(process)
-        if process.due is None:
-            return [self._end(process, process.task.unit["file"], "collection_error", why, end.tail)]
+        for assignment in process.assignments.values():
+            self._requeue_deferred(assignment)
+        if process.collected is None:
+            return self._died_collecting(process, why, end, again)
         if process.early_cuda:
-            self._again(process, process.remaining, mask_from_start=True)
+            self._parents.root(process.root).masked = process.shared
+            again += [self._rest(process, each, mask_from_start=True) for each in process.unfinished]
             return []
         effects: Effects = []
         if process.in_flight is not None:
             crash = {"message": why, "output": end.tail, **process.source}
-            effects.append(self._record_end(process, process.in_flight, "failed", **crash))
-        effects += self._continue(process, why, end)
-        return effects
+            effects.append(self._record_end(process, process.flown, process.in_flight, "failed", **crash))
+        return effects + self._continue(process, why, end, again)
 
-    def _continue(self, process: Process, why: str, end: Exit) -> Effects:
-        remaining = process.remaining
-        if not remaining:
+    def _died_collecting(self, process: Process, why: str, end: Exit, again: List[Task]) -> Effects:
+        task = process.first.task
+        if process.shared:
+            self._parents.lost(process.root, process.collecting, why if process.timed_out else None)
+            again.append(task)
+            return []
+        return [self._end(process, process.first, task.file, "collection_error", why, end.tail)]
+
+    def _continue(self, process: Process, why: str, end: Exit, again: List[Task]) -> Effects:
+        unfinished = process.unfinished
+        if not unfinished:
             badly = end.signal is not None or end.code not in (0, 1, 5)
             if badly and process.in_flight is None:
                 return [self._note(process, "process_end", "after its last test: " + why, level="warning")]
             return []
         if process.progressed:
-            self._again(process, remaining, mask_from_start=process.task.mask_from_start)
+            again += [self._rest(process, each) for each in unfinished]
             return []
         # Without progress a further process would end in the same way.
-        return [self._end(process, nodeid, "not_finished", why, end.tail) for nodeid in remaining]
+        again += [each.task for each in unfinished[1:]]
+        first = unfinished[0]
+        return [
+            self._end(process, first, nodeid, "not_finished", why, end.tail) for nodeid in first.remaining
+        ]
 
-    def _again(self, process: Process, only: List[str], mask_from_start: bool) -> None:
-        task = process.task
-        self._enqueue(
-            task.unit,
-            task.gpus,
-            task.alone,
-            only=only,
-            mask_from_start=mask_from_start,
-            last_chance=task.last_chance,
-        )
+    def _rest(self, process: Process, assignment: Assignment, mask_from_start: bool = False) -> Task:
+        """A task for what is left of another."""
+        task = assignment.task
+        fields = {"own": task.own, "only": assignment.remaining, "last_chance": task.last_chance}
+        masked = mask_from_start or task.mask_from_start
+        return self._task(task.unit, task.gpus, task.alone, mask_from_start=masked, **fields)
 
-    def _requeue_deferred(self, process: Process) -> None:
+    def _requeue_deferred(self, assignment: Assignment) -> None:
+        task = assignment.task
         groups: Dict[Any, List[str]] = {}
-        for record in process.deferred:
-            width = self._clip(record["gpus"] or process.task.gpus)
-            groups.setdefault((width, record["alone"], record.get("last", False)), []).append(
-                record["nodeid"]
-            )
+        for record in assignment.deferred:
+            width = self._clip(record["gpus"] or task.gpus)
+            group = (width, record["alone"], record.get("last", False))
+            groups.setdefault(group, []).append(record["nodeid"])
         for (gpus, alone, last), only in groups.items():
-            self._enqueue(process.task.unit, gpus, alone, only=only, last_chance=last)
+            self._enqueue(self._task(task.unit, gpus, alone, own=task.own, only=only, last_chance=last))
 
     # -- deadlines and stopping --------------------------------------------------------------------
 
+    @property
+    def _living(self) -> Dict[str, Living]:
+        return {**self._processes, **self._parents.living}
+
     def next_deadline(self) -> Optional[float]:
         """When `on_deadline` is due next, or None."""
-        return min(
-            (process.deadline for process in self._processes.values() if not process.killed), default=None
-        )
+        known = [process.deadline for process in self._living.values() if not process.killed]
+        return min((deadline for deadline in known if deadline != float("inf")), default=None)
 
     def on_deadline(self, now: float) -> Effects:
         """Processes past their deadline: ask for their stacks, a moment later kill them."""
         effects: Effects = []
-        for process_id, process in self._processes.items():
+        for process_id, process in self._living.items():
             if process.killed or now < process.deadline:
                 continue
             if process.timed_out:
                 effects += self._kill(process_id)
             else:
-                process.timed_out = limit_text(process)
+                process.timed_out = process.over_limit
                 process.deadline = now + DUMP_SECONDS
                 effects.append(Dump(process_id))
         return effects
 
     def _kill(self, process_id: str) -> Effects:
-        self._processes[process_id].killed = True
+        self._living[process_id].killed = True
         return [Kill(process_id)]
 
     def stop(self) -> None:
@@ -335,30 +467,39 @@ class Engine:
 
     # -- records -----------------------------------------------------------------------------------
 
-    def _end(self, process: Process, nodeid: str, outcome: str, message: str, output: str = "") -> Write:
-        return self._record_end(process, nodeid, outcome, message=message, output=output)
+    def _end(
+        self,
+        process: Process,
+        assignment: Assignment,
+        nodeid: str,
+        outcome: str,
+        message: str,
+        output: str = "",
+    ) -> Write:
+        return self._record_end(process, assignment, nodeid, outcome, message=message, output=output)
 
-    def _record_end(self, process: Process, nodeid: str, outcome: str, **fields: Any) -> Write:
+    def _record_end(
+        self, process: Process, assignment: Assignment, nodeid: str, outcome: str, **fields: Any
+    ) -> Write:
         known = [outcome, self.outcomes[nodeid]] if nodeid in self.outcomes else [outcome]
         self.outcomes[nodeid] = contract.worst_outcome(known)
         process.settle(nodeid)
-        record = {
-            "kind": "end",
-            "unit": process.task.unit["id"],
-            "nodeid": nodeid,
-            "outcome": outcome,
-            **process.seat,
-        }
-        return Write({"seconds": {}, "message": "", "output": "", **record, **fields})
+        record = {"kind": "end", "unit": assignment.task.unit["id"], "nodeid": nodeid, "outcome": outcome}
+        return Write({"seconds": {}, "message": "", "output": "", **record, **process.seat, **fields})
 
-    def _note(self, process: Process, topic: str, text: str, level: str = "info", **more: Any) -> Write:
-        return Write(
-            {
-                "kind": "note",
-                "level": level,
-                "topic": topic,
-                "unit": process.task.unit["id"],
-                "text": text,
-                **more,
-            }
-        )
+    def _note(
+        self,
+        process: Process,
+        topic: str,
+        text: str,
+        assignment: Optional[Assignment] = None,
+        level: str = "info",
+        **more: Any,
+    ) -> Write:
+        unit = (assignment or process.newest).task.unit["id"]
+        return Write({"kind": "note", "level": level, "topic": topic, "unit": unit, "text": text, **more})
+
+
+def _nothing(file: str) -> Json:
+    """What a file is that a session did not come across: ignored by a conftest, or no test file."""
+    return {"file": file, "ids": [], "marks": {}, "deselected": [], "errors": [], "skipped": []}

@@ -17,12 +17,12 @@ from types import FrameType
 from typing import Any, Dict, List, Optional, Tuple
 
 from gpuci_node import contract, effects, engine, journal, processes, records
-from gpuci_node.starter import Lines
+from gpuci_node.child import Lines
 
 _STOP_SECONDS = 0.6  # from SIGINT to SIGKILL for running tests when a job is ended
 _GIVE_UP_SECONDS = 3.0  # and until the keeper leaves without their exits
 _LONGEST_WAIT = 3600.0  # seconds; epoll_wait(2) counts milliseconds in an int
-_NEVER_STARTED: Dict[str, Any] = {"code": None, "signal": None, "tail": "", "left_over": 0}
+_NEVER_STARTED: Dict[str, Any] = {"code": None, "signal": None, "tail": "", "left_over": 0, "born": False}
 
 
 class Keeper:
@@ -98,6 +98,8 @@ class Keeper:
                 self._write(effect.record)
             elif isinstance(effect, effects.Start):
                 self._start(effect)
+            elif isinstance(effect, effects.Tell):
+                self._command("tell", effect.id, message=effect.message)
             elif isinstance(effect, effects.Dump):
                 self._command("dump", effect.id)
             elif isinstance(effect, effects.Kill):
@@ -109,7 +111,7 @@ class Keeper:
     def _start(self, start: effects.Start) -> None:
         self._busy[start.id] = time.monotonic()
         spec = {**start.spec, "scratch": self._scratch(start.id)}
-        self._command("start", start.id, spec=spec, env=start.env)
+        self._command("start", start.id, spec=spec, env=start.env, parent=start.parent)
 
     def _scratch(self, process_id: str) -> str:
         return os.path.join(self._paths["scratch"], process_id)
@@ -154,8 +156,11 @@ class Keeper:
             return
         if event["event"] == "refused":
             self._end("infra", event["reason"])
+            if event["started"]:
+                return
+        if event["event"] in ("refused", "unborn"):
             event = {"id": event["id"], **_NEVER_STARTED}
-        end = effects.Exit(event["code"], event["signal"], event["tail"], event["left_over"])
+        end = effects.Exit(*(event[name] for name in effects.Exit._fields))
         self._gpu_seconds += (now - self._busy.pop(event["id"])) * self._engine.width(event["id"])
         self._apply(self._engine.on_exit(event["id"], end, now))
         shutil.rmtree(self._scratch(event["id"]), ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A test process as the engine knows it: its task, what is due, and why it ended. Pure.
+"""Test processes as the engine knows them: their tasks, what is due, and why they ended. Pure.
 
 Runs on the compute node (Python >= 3.8, standard library only).
 """
@@ -17,70 +17,165 @@ _PYTEST_CODES = {3: " (pytest: internal error)", 4: " (pytest: wrong options or 
 
 @dataclass
 class Task:
-    """A process to be started: a unit, or the items of it that are still due (`only`)."""
+    """A unit that waits for a process, or the items of it that are still due (`only`).
+
+    `own`: in a process that collects nothing but its file.
+    """
 
     unit: Dict[str, Any]
     gpus: int
     alone: bool
     sequence: int
+    own: bool = False
     only: Optional[List[str]] = None
     mask_from_start: bool = False
     # a test that skipped for lack of GPUs may do so again: with all GPUs that is its outcome
     last_chance: bool = False
 
+    @property
+    def root(self) -> str:
+        """The root of the unit."""
+        return str(self.unit["root"])
+
+    @property
+    def file(self) -> str:
+        """The file of the unit."""
+        return str(self.unit["file"])
+
 
 @dataclass
-class Process:
-    """A living test process and what is known of it. Times are the keeper's monotonic seconds."""
+class Assignment:
+    """A task that a process has, and what of it is due there (None: its file is not collected yet)."""
 
     task: Task
-    slot: Slot
     due: Optional[List[str]] = None
     left: Set[str] = field(default_factory=set)  # due, without a record and without another place to go
-    progressed: bool = False
-    in_flight: Optional[str] = None
-    source: Dict[str, Any] = field(default_factory=dict)  # file and line of the test in flight
-    limit: float = 0.0
-    deadline: float = 0.0
-    timed_out: Optional[str] = None
-    killed: bool = False
-    interrupted: str = ""
-    early_cuda: bool = False
-    broken: str = ""
-    bad_record: bool = False
     deferred: List[Dict[str, Any]] = field(default_factory=list)
 
     def collected(self, due: List[str]) -> None:
         """From now on these items are due here."""
         self.due, self.left = due, set(due)
 
-    def settle(self, nodeid: str) -> None:
-        """An item has its record, or goes elsewhere."""
-        if nodeid in self.left:
-            self.left.remove(nodeid)
-            self.progressed = True
-
     @property
     def remaining(self) -> List[str]:
         """The items that are left, in their order."""
         return [nodeid for nodeid in self.due or [] if nodeid in self.left]
+
+
+@dataclass
+class Living:
+    """A living process and its limit. Times are the keeper's monotonic seconds."""
+
+    limit: float
+    deadline: float
+    collecting: Optional[str] = None  # the file that it imports now
+    timed_out: Optional[str] = None
+    killed: bool = False
+    interrupted: str = ""
+    broken: str = ""
+
+    def give(self, seconds: float, now: float) -> None:
+        """A new limit, from now on."""
+        self.limit, self.deadline = seconds, now + seconds
+
+    @property
+    def over_limit(self) -> str:
+        """Which limit it is over."""
+        return "not collected within %g s" % self.limit
+
+    @property
+    def busy(self) -> bool:
+        """Whether it was in a test when it ended: then that is not pytest's doing."""
+        return False
+
+
+@dataclass
+class Process(Living):
+    """A process that runs tests."""
+
+    id: str = ""
+    slot: Slot = field(default_factory=lambda: Slot(0, ()))
+    root: str = ""
+    parent: Optional[str] = None
+    files: List[str] = field(default_factory=list)  # that it collects
+    shared: bool = False  # it may get more than one task
+    mask_from_start: bool = False
+    assignments: Dict[int, Assignment] = field(default_factory=dict)
+    gathered: Dict[str, Dict[str, Any]] = field(default_factory=dict)  # records of its files so far
+    collected: Optional[Dict[str, Dict[str, Any]]] = None  # all of them
+    progressed: bool = False
+    in_flight: Optional[str] = None
+    flying: int = 0  # the task of the test in flight
+    source: Dict[str, Any] = field(default_factory=dict)  # file and line of the test in flight
+    files_done: int = 0
+    early_cuda: bool = False
+    bad_record: bool = False
+
+    def settle(self, nodeid: str) -> None:
+        """An item has its record, or goes elsewhere."""
+        for assignment in self.assignments.values():
+            if nodeid in assignment.left:
+                assignment.left.remove(nodeid)
+                self.progressed = True
+
+    @property
+    def first(self) -> Assignment:
+        """The task that it was started with, or the oldest that it still has."""
+        return next(iter(self.assignments.values()))
+
+    @property
+    def newest(self) -> Assignment:
+        """The task that it was given last."""
+        return list(self.assignments.values())[-1]
+
+    @property
+    def flown(self) -> Assignment:
+        """The task of the test in flight."""
+        return self.assignments[self.flying]
+
+    @property
+    def unfinished(self) -> List[Assignment]:
+        """The tasks of which something is left."""
+        return [assignment for assignment in self.assignments.values() if assignment.left]
+
+    @property
+    def width(self) -> int:
+        """How many GPUs it holds."""
+        return len(self.slot.gpus)
+
+    def drop_done(self) -> None:
+        """Forget tasks that are done, but for the one whose last test is being torn down."""
+        for sequence, assignment in list(self.assignments.items()):
+            if assignment.due is not None and not assignment.left and sequence != self.flying:
+                if not assignment.deferred:
+                    del self.assignments[sequence]
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that it was given is done."""
+        return not any(assignment.due is None or assignment.left for assignment in self.assignments.values())
 
     @property
     def seat(self) -> Dict[str, Any]:
         """Worker and devices, as records name them."""
         return {"slot": self.slot.name, "gpus": list(self.slot.gpus)}
 
+    @property
+    def over_limit(self) -> str:
+        """Which limit it is over."""
+        if self.in_flight is not None:
+            return "no end within its limit of %g s" % self.limit
+        if self.first.due is None:
+            return super().over_limit
+        return "the process did not end within %g s" % LEAVE_SECONDS
 
-def limit_text(process: Process) -> str:
-    """Which limit a process is over."""
-    if process.in_flight is not None:
-        return "no end within its limit of %g s" % process.limit
-    if process.due is None:
-        return "not collected within %g s" % process.limit
-    return "the process did not end within %g s" % LEAVE_SECONDS
+    @property
+    def busy(self) -> bool:
+        """Whether a test was running."""
+        return self.in_flight is not None
 
 
-def cause(process: Process, end: Exit) -> str:
+def cause(process: Living, end: Exit) -> str:
     """Why a process ended, in one line: the most telling fact first."""
     if process.broken or process.interrupted:
         return process.broken or process.interrupted
@@ -90,7 +185,7 @@ def cause(process: Process, end: Exit) -> str:
         return "killed by %s" % end.signal
     if end.code == 4 and _pytest_error(end.tail):
         return "pytest: " + _pytest_error(end.tail)
-    pytest_says = "" if process.in_flight else _PYTEST_CODES.get(end.code or 0, "")
+    pytest_says = "" if process.busy else _PYTEST_CODES.get(end.code or 0, "")
     return "the test process left with exit code %s%s" % (end.code, pytest_says)
 
 

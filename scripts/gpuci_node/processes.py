@@ -14,6 +14,8 @@ from typing import Callable, Dict, Iterator, List, Set, Tuple
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
+DUMP_SIGNAL = signal.SIGRTMIN + 7  # the supervisor asks for all stacks; tests use SIGUSR1 and SIGUSR2
+
 TOKEN = "GPUCI_PROCESS"  # environment variable that marks every descendant of one test process
 
 

@@ -91,8 +91,14 @@ def _is_finding(value: Any) -> bool:
     return isinstance(value, dict) and _is_name(value.get("nodeid")) and _map_of(_is_text)(value)
 
 
+def _is_reason(value: Any) -> bool:
+    """What speaks against a fork: {reason, path}; path is "" where no file is to blame."""
+    return isinstance(value, dict) and _is_text(value.get("path")) and _is_text(value.get("reason"))
+
+
+_TEST: Mapping[str, Check] = {"task": _is_count, "nodeid": _is_name}
 _PLACE: Mapping[str, Check] = {"file": _is_text, "line": _is_count_or_none}
-_NEED: Mapping[str, Check] = {"nodeid": _is_name, "gpus": _is_count_or_none, "because": _is_text}
+_NEED: Mapping[str, Check] = {**_TEST, "gpus": _is_count_or_none, "because": _is_text}
 
 _REQUIRED: Mapping[str, Mapping[str, Check]] = {
     "collected": {
@@ -103,10 +109,14 @@ _REQUIRED: Mapping[str, Mapping[str, Check]] = {
         "errors": _list_of(_is_finding),
         "skipped": _list_of(_is_finding),
     },
-    "start": {"nodeid": _is_name, "timeout": _is_seconds, **_PLACE},
-    "end": {"nodeid": _is_name, "outcome": _is_outcome},
+    "collecting": {"file": _is_name},
+    "ready": {"findings": _list_of(_is_reason)},
+    "next": {},
+    "spent": {"text": _is_text},
+    "start": {**_TEST, "timeout": _is_seconds, **_PLACE},
+    "end": {**_TEST, "outcome": _is_outcome},
     "deferred": {**_NEED, "alone": _is_flag},
-    "gpu_skip": {"nodeid": _is_name, "message": _is_text},
+    "gpu_skip": {**_TEST, "message": _is_text},
     "beyond_node": {**_NEED, "gpus": _is_count},
     "early_cuda": {},
     "interrupted": {"text": _is_text},

@@ -1,18 +1,48 @@
-"""What a test process is told: the file that `worker.main` reads, and its environment. Pure.
+"""What a process is told: the file that `worker.main` reads, and its environment. Pure.
 
 Runs on the compute node (Python >= 3.8, standard library only).
 """
 
-from typing import Any, Dict
+from typing import Any, Dict, List, Optional
 
-from gpuci_node.process import Process
+from gpuci_node.process import Process, Task
+
+Json = Dict[str, Any]
 
 
-def worker(job: Dict[str, Any], root: Dict[str, Any], process: Process) -> Dict[str, Any]:
-    """The specification of a test process, but for its scratch directory."""
-    task, settings = process.task, job["settings"]
-    unit = task.unit
-    one_by_one = unit["mode"] == "isolated" and settings["isolate"] == "test"
+def base(job: Json) -> Json:
+    """The specification of the warm parent of all, but for its scratch directory."""
+    return {
+        "role": "base",
+        "root_dir": job["paths"]["root"],
+        "root": ".",
+        "pythonpath": job["settings"]["pythonpath"],
+        "preload": job["settings"]["preload"],
+    }
+
+
+def template(job: Json, root: Json, files: List[str]) -> Json:
+    """The specification of a process that collects these files and forks workers for them."""
+    seat = {"gpus": [], "alone": False, "mask_from_start": False}
+    return {**_session(job, root, files), **seat, "role": "template", "unit": None, "more": True}
+
+
+def worker(job: Json, root: Json, process: Process, files: List[str], first: Optional[Json]) -> Json:
+    """The specification of a process that runs units, the unit `first` to begin with."""
+    return {
+        **_session(job, root, files),
+        "role": "worker",
+        "unit": first,
+        "more": process.shared,
+        "gpus": list(process.slot.gpus),
+        "alone": process.first.task.alone,
+        "mask_from_start": process.mask_from_start,
+    }
+
+
+def _session(job: Json, root: Json, files: List[str]) -> Json:
+    settings = job["settings"]
+    no_gpus = not job["node"]["gpus"]
     return {
         "root_dir": job["paths"]["root"],
         "root": root["path"],
@@ -22,29 +52,40 @@ def worker(job: Dict[str, Any], root: Dict[str, Any], process: Process) -> Dict[
         "pythonpath": settings["pythonpath"],
         "markers": job["markers"],
         "event": job["event"],
-        "file": unit["file"],
-        "select": unit["select"],
-        "only": task.only,
-        "timeout": unit["timeout_seconds"],
-        "limit": 1 if one_by_one else None,
-        "gpus": list(process.slot.gpus),
+        "files": files,
         "job_gpus": job["node"]["gpus"],
-        "alone": task.alone,
-        "isolation": "mask" if unit["mode"] == "cpu" else root["gpu_isolation"],
-        "mask_from_start": task.mask_from_start,
+        "isolation": "mask" if no_gpus else root["gpu_isolation"],
     }
 
 
-def environment(job: Dict[str, Any], process: Process, workers: int) -> Dict[str, str]:
-    """What differs from the environment of the job itself."""
-    own = list(process.slot.gpus)
-    masked = process.task.mask_from_start or process.task.unit["mode"] == "cpu"
+def unit(job: Json, task: Task) -> Json:
+    """What a worker is told of a task."""
+    one_by_one = task.unit["mode"] == "isolated" and job["settings"]["isolate"] == "test"
+    return {
+        "task": task.sequence,
+        "file": task.file,
+        "select": task.unit["select"],
+        "only": task.only,
+        "timeout": task.unit["timeout_seconds"],
+        "limit": 1 if one_by_one else None,
+    }
+
+
+def environment(job: Json, workers: int) -> Dict[str, str]:
+    """What a process that starts from nothing finds in its environment besides that of the job itself."""
     return {
         **job["settings"]["env"],
-        "CUDA_VISIBLE_DEVICES": ",".join(own if masked else job["node"]["gpus"]),
+        "CUDA_VISIBLE_DEVICES": ",".join(job["node"]["gpus"]),
         "GPUCI_NODE": job["node"]["name"],
-        "GPUCI_GPUS": ",".join(own),
-        "PYTEST_XDIST_WORKER": process.slot.name,
+        "GPUCI_GPUS": "",
+        "PYTEST_XDIST_WORKER": "gw0",
         "PYTEST_XDIST_WORKER_COUNT": str(workers),
         "PYTEST_XDIST_TESTRUNUID": job["run"],
     }
+
+
+def seat_environment(process: Process) -> Dict[str, str]:
+    """What is set on top of that, or of a parent's environment, for a process that runs tests."""
+    own = ",".join(process.slot.gpus)
+    masked = {"CUDA_VISIBLE_DEVICES": own} if process.mask_from_start else {}
+    return {"GPUCI_GPUS": own, "PYTEST_XDIST_WORKER": process.slot.name, **masked}

@@ -3,9 +3,12 @@
 Runs on the compute node, inside the container when there is one (Python >= 3.8, standard library only).
 It speaks JSON lines: commands on standard input, events on standard output. It decides nothing.
 
-    {"do": "start", "id", "spec", "env"} | {"do": "dump", "id"} | {"do": "stop", "id"} | {"do": "kill", "id"}
+    {"do": "start", "id", "spec", "env", "parent"}: a process of its own, or forked by the warm parent `parent`
+    {"do": "tell", "id", "message"}: pass this on to a process; {"do": "run", "unit"} or {"do": "end"}
+    {"do": "dump" | "stop" | "kill", "id"}
     {"event": "record", "id", "line"} | {"event": "exited", "id", "code", "signal", "tail", "left_over"}
-    {"event": "refused", "id", "reason"}: the process can't be started
+    {"event": "unborn", "id"}: the parent did not fork it
+    {"event": "refused", "id", "reason", "started"}: this machine does not let us work (no process, no file)
 
 End of its standard input means: kill everything and leave.
 """
@@ -17,63 +20,17 @@ import signal
 import subprocess
 import sys
 from types import FrameType
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional
 
 from gpuci_node import journal, processes
-from gpuci_node.worker import DUMP_SIGNAL
+from gpuci_node.child import Child, Lines, Pipes
+from gpuci_node.processes import DUMP_SIGNAL
 
 _TAIL = 16 * 1024  # bytes of output kept per test process
-_LONGEST_RECORD = 64 * 1024 * 1024  # what a file of 100,000 tests collected is about half of this
 _CHUNK = 64 * 1024
 # For helpers that end by themselves: Python's resource tracker frees the shared memory of a dead process.
 _LET_END_SECONDS = 0.5
 _LARGEST_PIPE = 1024 * 1024  # pipe(7), /proc/sys/fs/pipe-max-size
-
-
-class Lines:
-    """Cuts a byte stream into lines; a line longer than `longest` is dropped."""
-
-    def __init__(self, longest: int = _LONGEST_RECORD) -> None:
-        self._parts: List[bytes] = []  # of the line that is not complete; joined once, when it is
-        self._size = 0
-        self._longest = longest
-
-    def feed(self, data: bytes) -> List[bytes]:
-        """Return the lines that are complete now."""
-        first, *others = data.split(b"\n")
-        self._keep(first)
-        if not others:
-            return []
-        lines = [b"".join(self._parts), *others[:-1]]
-        self._parts, self._size = [], 0
-        self._keep(others[-1])
-        return lines
-
-    def _keep(self, part: bytes) -> None:
-        self._parts.append(part)
-        self._size += len(part)
-        if self._size > self._longest:
-            self._parts, self._size = [], 0
-
-
-class Child:
-    """One test process with its two pipes."""
-
-    def __init__(
-        self, process_id: str, token: str, popen: "subprocess.Popen[bytes]", records: int, output: int
-    ) -> None:
-        self.id = process_id
-        self.token = token
-        self.popen = popen
-        self.records = records
-        self.output = output
-        self.lines = Lines()
-        self.tail = b""
-        self.stopped = False  # the job is being ended
-
-    def family(self) -> Set[int]:
-        """What it started and is still alive."""
-        return processes.family(self.popen.pid, self.token)
 
 
 class Starter:
@@ -81,6 +38,7 @@ class Starter:
 
     def __init__(self) -> None:
         self._children: Dict[int, Child] = {}
+        self._unborn: Dict[str, Child] = {}  # asked of a warm parent
         self._selector = selectors.DefaultSelector()
         self._commands = Lines(longest=1 << 30)
         self._in_child = processes.die_with_parent()
@@ -90,6 +48,7 @@ class Starter:
         self._open = True
         # Other runs on this machine have processes of the same names.
         self._nonce = os.urandom(8).hex()
+        self._count = 0
 
     def run(self) -> int:
         """Serve until standard input ends or nobody listens; nothing that we started lives on."""
@@ -115,48 +74,94 @@ class Starter:
         self._open = bool(data)
         for line in self._commands.feed(data):
             command = json.loads(line)
-            if command["do"] == "start":
-                self._start(command["id"], command["spec"], command["env"])
-            else:
-                self._signal(command["id"], command["do"])
+            try:
+                self._obey(command)
+            except OSError as error:
+                reason = "a test process can't be started: %s" % error
+                _tell("refused", command["id"], reason=reason, started=self._find(command["id"]) is not None)
+
+    def _obey(self, command: Dict[str, Any]) -> None:
+        if command["do"] == "start":
+            self._start(command["id"], command["spec"], command["env"], command["parent"])
+        elif command["do"] == "tell":
+            self._pass_on(command["id"], command["message"])
+        else:
+            self._signal(command["id"], command["do"])
+
+    def _find(self, process_id: str) -> Optional[Child]:
+        everyone = [*self._children.values(), *self._unborn.values()]
+        return next((child for child in everyone if child.id == process_id), None)
 
     def _signal(self, process_id: str, what: str) -> None:
         number = {"dump": DUMP_SIGNAL, "stop": signal.SIGINT, "kill": signal.SIGKILL}[what]
-        for pid, child in self._children.items():
-            if child.id == process_id:
-                child.stopped = child.stopped or what == "stop"
-                processes.send(pid, number)
-
-    def _start(self, process_id: str, spec: Dict[str, Any], env: Dict[str, str]) -> None:
-        token = "%s.%s" % (self._nonce, process_id)
-        records, records_w = os.pipe()
-        output, output_w = os.pipe()
-        try:
-            path = _write_spec(spec)
-            popen = subprocess.Popen(
-                [sys.executable, "-u", sys.argv[0], "worker", path],  # a crash loses no output
-                cwd=os.path.join(spec["root_dir"], spec["root"]),
-                env=_environment(env, spec["pythonpath"], token, records_w),
-                stdin=subprocess.DEVNULL,
-                stdout=output_w,
-                stderr=output_w,
-                pass_fds=(records_w,),
-                start_new_session=True,
-                preexec_fn=self._in_child,
-            )
-        except OSError as error:
-            for fd in (records, output):
-                os.close(fd)
-            _tell("refused", process_id, reason="a test process can't be started: %s" % error)
+        child = self._find(process_id)
+        if child is None:
             return
+        child.stopped = child.stopped or what == "stop"
+        if child.pid:
+            processes.send(child.pid, number)
+        elif what != "dump":
+            child.signal = signal.SIGKILL
+
+    def _pass_on(self, process_id: str, message: Dict[str, Any]) -> None:
+        child = self._find(process_id)
+        if child is None:
+            return
+        command = {"do": message["do"]}
+        if "unit" in message:
+            child.told += 1
+            command["path"] = _write_json(child.directory, "unit-%d.json" % child.told, message["unit"])
+        child.pipes.send(command)
+
+    def _start(
+        self, process_id: str, spec: Dict[str, Any], env: Dict[str, str], parent: Optional[str]
+    ) -> None:
+        self._count += 1
+        token = "%s.%08d" % (self._nonce, self._count)  # of one length, see warm.Parent
+        spec["starter"] = os.getpid()
+        pipes = Pipes()
+        try:
+            os.makedirs(spec["scratch"], exist_ok=True)
+            child = Child(process_id, token, 0, spec["scratch"], pipes)
+            if parent is None:
+                self._spawn(child, spec, env, pipes)
+            else:
+                self._ask_parent(parent, child, {**spec, "env": {**env, processes.TOKEN: token}}, pipes)
+        except OSError:
+            pipes.close()
+            raise
         finally:
-            for fd in (records_w, output_w):
-                os.close(fd)
-        self._watch(Child(process_id, token, popen, records, output))
+            pipes.close_theirs()
+        self._watch(child)
+
+    def _spawn(self, child: Child, spec: Dict[str, Any], env: Dict[str, str], pipes: Pipes) -> None:
+        path = _write_json(child.directory, "spec.json", spec)
+        records, output, control = pipes.theirs
+        lines = {"GPUCI_RECORDS": str(records), "GPUCI_CONTROL": str(control), processes.TOKEN: child.token}
+        child.popen = subprocess.Popen(
+            [sys.executable, "-u", sys.argv[0], "worker", path],  # a crash loses no output
+            cwd=os.path.join(spec["root_dir"], spec["root"]),
+            env=_environment({**env, **lines}, spec["pythonpath"]),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=(records, control),
+            start_new_session=True,
+            preexec_fn=self._in_child,
+        )
+        child.pid = child.popen.pid
+        self._children[child.pid] = child
+
+    def _ask_parent(self, parent: str, child: Child, spec: Dict[str, Any], pipes: Pipes) -> None:
+        path = _write_json(child.directory, "spec.json", spec)
+        self._unborn[child.id] = child
+        forker = self._find(parent)
+        if forker is not None:
+            forker.pipes.send({"do": "fork", "path": path}, pipes.theirs)
+        # Nobody else has the other ends: if nothing was sent, the pipe of records ends at once.
 
     def _watch(self, child: Child) -> None:
-        self._children[child.popen.pid] = child
-        for fd, read in ((child.records, self._read_records), (child.output, self._read_output)):
+        for fd, read in ((child.pipes.records, self._read_records), (child.pipes.output, self._read_output)):
             os.set_blocking(fd, False)
             self._selector.register(fd, selectors.EVENT_READ, lambda fd, read=read: read(child, fd))
 
@@ -165,9 +170,33 @@ class Starter:
     def _read_records(self, child: Child, fd: int) -> bool:
         """Pass on what is there; return whether there may be more."""
         data = self._read(fd)
-        for line in child.lines.feed(data or b""):
+        lines = child.lines.feed(data or b"")
+        if not child.pid:
+            if not lines and data != b"":
+                return bool(data)
+            self._see_birth(child, lines[:1])
+            lines = lines[1:]
+        for line in lines:
             _tell("record", child.id, line=line.decode("utf-8", "replace"))
         return bool(data)
+
+    def _see_birth(self, child: Child, lines: List[bytes]) -> None:
+        """The first record of a forked process names its pid; without one it was not forked."""
+        del self._unborn[child.id]
+        pid = _orphan_named(lines)
+        if pid is None or pid in self._children:
+            for fd in (child.pipes.records, child.pipes.output):
+                if fd in self._selector.get_map():
+                    self._selector.unregister(fd)
+            child.pipes.close()
+            child.pid = -1
+            _tell("unborn", child.id)
+        else:
+            child.pid = pid
+            self._children[pid] = child
+            if child.signal is not None:
+                processes.send(pid, child.signal)
+        self._bury()  # it may be dead already
 
     def _read_output(self, child: Child, fd: int) -> bool:
         data = self._read(fd)
@@ -188,13 +217,16 @@ class Starter:
 
     def _read_deaths(self, fd: int) -> None:
         os.read(fd, _CHUNK)
+        self._bury()
+
+    def _bury(self) -> None:
         dead = [child for pid, child in self._children.items() if _next_dead(os.P_PID, pid) == pid]
         # All at once: nobody is heard meanwhile.
         leaving = [child for child in dead if not child.stopped]
         processes.let_end(lambda: {pid for child in leaving for pid in child.family()}, _LET_END_SECONDS)
         for child in dead:
-            self._finish(self._children.pop(child.popen.pid))
-        while True:
+            self._finish(self._children.pop(child.pid))
+        while not self._unborn:  # an orphan may be one of those
             orphan = _next_dead(os.P_ALL, 0)
             if orphan is None or orphan in self._children:
                 return  # a test process that died just now: its SIGCHLD is still to be read
@@ -203,19 +235,19 @@ class Starter:
     def _finish(self, child: Child) -> None:
         """Clean up while the process is a zombie, so that its pid can't be another's by now."""
         left_over = processes.kill_all(child.family)
-        code = child.popen.wait()
-        for fd, read in ((child.records, self._read_records), (child.output, self._read_output)):
+        code = child.wait()
+        for fd, read in ((child.pipes.records, self._read_records), (child.pipes.output, self._read_output)):
             # What the process itself wrote fits into the pipe; one that got away may write for ever.
             for _chunk in range(_LARGEST_PIPE // _CHUNK):
                 if fd not in self._selector.get_map() or not read(child, fd):
                     break
             if fd in self._selector.get_map():
                 self._selector.unregister(fd)
-            os.close(fd)
+        child.pipes.close()
         tail = child.tail.decode("utf-8", "replace")
         name = _signal_name(-code) if code < 0 else None
         exit_code = code if code >= 0 else None
-        _tell("exited", child.id, code=exit_code, signal=name, tail=tail, left_over=left_over)
+        _tell("exited", child.id, code=exit_code, signal=name, tail=tail, left_over=left_over, born=True)
 
 
 def _signal_name(number: int) -> str:
@@ -249,16 +281,25 @@ def _death_pipe() -> int:
     return reader
 
 
-def _write_spec(spec: Dict[str, Any]) -> str:
-    os.makedirs(spec["scratch"], exist_ok=True)
-    path = os.path.join(spec["scratch"], "spec.json")
+def _write_json(directory: str, name: str, content: Dict[str, Any]) -> str:
+    path = os.path.join(directory, name)
     with open(path, "w", encoding="utf-8") as stream:
-        json.dump(spec, stream)
+        json.dump(content, stream)
     return path
 
 
-def _environment(extra: Dict[str, str], pythonpath: List[str], token: str, records: int) -> Dict[str, str]:
-    env = {**os.environ, **extra, processes.TOKEN: token, "GPUCI_RECORDS": str(records)}
+def _orphan_named(lines: List[bytes]) -> Optional[int]:
+    """The pid that the first record of a forked process names, if that is a child of ours by now."""
+    try:
+        pid = json.loads(lines[0])["pid"]
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return int(pid)
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError, OSError):
+        return None
+
+
+def _environment(extra: Dict[str, str], pythonpath: List[str]) -> Dict[str, str]:
+    env = {**os.environ, **extra}
     if pythonpath:
         # By the environment, so that what a test starts (torchrun, python -m) finds them too.
         inherited = [env["PYTHONPATH"]] if env.get("PYTHONPATH") else []

@@ -1,56 +1,72 @@
-"""One test process: pytest with a plugin that runs the chosen items of one file and records them.
+"""A test process: pytest with a plugin that runs the chosen items and records them; or a parent of such.
 
 Runs in the test process, inside the container (Python >= 3.8, standard library and pytest >= 7.0).
 The records go to a pipe that tests don't see: the descriptor is not inherited by what they start.
+
+A process has one of three roles. `base` imports pytest and the preloaded modules and forks the others.
+`template` collects the files of one root and forks a `worker` per slot, which so need not import or collect
+again. A `worker` runs units, one after the other. Each role can also be started by itself.
 """
 
 import contextlib
 import faulthandler
 import json
 import os
-import signal
 import sys
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Tuple
 
-DUMP_SIGNAL = signal.SIGRTMIN + 7  # the supervisor asks for all stacks; tests use SIGUSR1 and SIGUSR2
-
-
-class Channel:
-    """Writes records to the supervisor, one JSON line each."""
-
-    def __init__(self, fd: int) -> None:
-        os.set_inheritable(fd, False)
-        self._fd = fd
-        self._owner = os.getpid()
-
-    def send(self, kind: str, **fields: Any) -> None:
-        """Write one record; nothing from a process that a test forked, which would tell everything twice."""
-        if os.getpid() != self._owner:
-            return
-        data = json.dumps({"kind": kind, **fields}, separators=(",", ":")).encode("ascii") + b"\n"
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._fd, view) :]
+from gpuci_node import processes, safety, warm
+from gpuci_node.channel import Channel, Control
 
 
 def main(path: str) -> int:
-    """Run pytest as the file `path` (see `engine.Engine`) says; return pytest's exit code."""
+    """Do what the file `path` (see `spec`) says; return an exit code, pytest's if it ran."""
+    fds = [int(os.environ.pop(name)) for name in ("GPUCI_RECORDS", "GPUCI_CONTROL")]
+    parent = warm.Parent(warm.Line(Channel(fds[0]), Control(fds[1])))
     with open(path, encoding="utf-8") as stream:
         spec = json.load(stream)
-    channel = Channel(int(os.environ.pop("GPUCI_RECORDS")))
     _answer_dumps()
     del sys.path[0]  # our zip file: tests see the path that `pytest` would give them
+    sys.argv = ["pytest"]
+    if spec["role"] != "base":
+        code, forked = run(spec, parent)
+        if not forked:
+            return code
+        warm.leave(code)
+    mine = _serve_as_base(spec, parent)
+    warm.leave(0 if mine is None else run(mine, parent)[0])
+
+
+def _serve_as_base(spec: Dict[str, Any], parent: warm.Parent) -> Optional[Dict[str, Any]]:
+    channel = parent.line.channel
+    try:
+        parent.preload(spec["preload"])
+    except ImportError as error:
+        channel.send("broken", text=_no_pytest(error))
+        return None
+    findings = [{"reason": reason, "path": ""} for reason in safety.unsafe()]
+    channel.send("ready", findings=findings)
+    return None if findings else parent.serve()
+
+
+def run(spec: Dict[str, Any], parent: warm.Parent) -> Tuple[int, bool]:
+    """Run pytest; return its exit code, and whether this is a process that a template forked meanwhile."""
+    channel = parent.line.channel
     try:
         import pytest
 
         from gpuci_node.plugin import WorkerPlugin
     except ImportError as error:
-        channel.send("broken", text="%s has no usable pytest: %s" % (sys.executable, error))
-        return 4
+        channel.send("broken", text=_no_pytest(error))
+        return 4, False
     spec["here"] = os.getcwd()
-    sys.argv = ["pytest"]
+    plugin = WorkerPlugin(spec, parent)
     args = [*own_arguments(spec), *spec["pytest_args"], *spec["args"]]
-    return int(pytest.main(args, plugins=[WorkerPlugin(spec, channel)]))
+    return int(pytest.main(args, plugins=[plugin])), plugin.forked
+
+
+def _no_pytest(error: ImportError) -> str:
+    return "%s has no usable pytest: %s" % (sys.executable, error)
 
 
 def own_arguments(spec: Dict[str, Any]) -> List[str]:
@@ -88,4 +104,4 @@ def _answer_dumps() -> None:
     # A copy of standard error: pytest's capture puts a file in the place of descriptor 2.
     stderr = os.fdopen(os.dup(2), "w")
     with contextlib.suppress(AttributeError, ValueError):
-        faulthandler.register(DUMP_SIGNAL, file=stderr, all_threads=True, chain=False)
+        faulthandler.register(processes.DUMP_SIGNAL, file=stderr, all_threads=True, chain=False)

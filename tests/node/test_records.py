@@ -90,7 +90,7 @@ JOB = {
     "event": "manual",
     "paths": {"root": "/tree"},
     "node": {"name": "n1", "gpus": ["0", "1"], "workers_per_gpu": 1, "cpu_workers": 0},
-    "settings": {"pytest_args": [], "pythonpath": [], "isolate": "file", "env": {}},
+    "settings": {"pytest_args": [], "pythonpath": [], "isolate": "file", "env": {}, "fork": True, "preload": [], "recycle_after_files": None},
     "markers": [],
     "roots": [{"path": ".", "config_file": None, "args": [], "gpu_isolation": "mask"}],
     "units": [

@@ -44,6 +44,7 @@ class Node:
     isolate: str = "file"
     timeout: float = 900.0
     engine: str = "gpuci"
+    fork: str = "auto"
     pytest_args: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     preload: tuple[str, ...] = ()

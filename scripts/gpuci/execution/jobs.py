@@ -76,6 +76,9 @@ def _settings(config: Config, paths: Paths) -> dict[str, Any]:
     return {
         "env": dict(config.node.env),
         "isolate": config.node.isolate,
+        "fork": config.node.fork == "auto",
+        "preload": list(config.node.preload),
+        "recycle_after_files": config.node.recycle_after_files,
         "pytest_args": list(config.node.pytest_args),
         "pythonpath": [f"{paths.root}/{directory}" for directory in config.container.get("pythonpath", [])],
     }

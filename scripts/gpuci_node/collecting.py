@@ -1,0 +1,105 @@
+"""Which files a session collects, and what came of each.
+
+Runs in the test process, inside the container (Python >= 3.8, pytest >= 7.0).
+"""
+
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Optional
+
+import pytest
+
+from gpuci_node import outcome
+from gpuci_node.worker import here, in_tree
+
+
+class Collection:
+    """Lets the files of a spec through collection, and keeps items, errors and skips by file."""
+
+    def __init__(self, spec: Dict[str, Any]) -> None:
+        self._spec = spec
+        self._names = {Path(here(spec, file)): str(file) for file in spec["files"]}
+        self._above = {parent for path in self._names for parent in path.parents}
+        self._seen: Dict[str, bool] = {}
+        self._errors: List[Dict[str, Any]] = []
+        self._skipped: List[Dict[str, Any]] = []
+        self._deselected: Dict[str, List[str]] = {file: [] for file in spec["files"]}
+        self.items: Dict[str, List[pytest.Item]] = {file: [] for file in spec["files"]}
+
+    def ignores(self, path: Path) -> Optional[bool]:
+        """Let only our files through, and what pytest needs on the way to them.
+
+        They are no arguments, because pytest does not apply `collect_ignore` and `python_files` to those.
+        """
+        if path in self._names or path in self._above:
+            return None
+        if path.name == "__init__.py" and path.parent in self._above:
+            return None
+        return True
+
+    def file_of(self, node: pytest.Item) -> Optional[str]:
+        """Our name of an item's file, None if it is not one of ours (an `__init__.py` on the way)."""
+        return self._names.get(node.path)
+
+    def name(self, path: Path) -> Optional[str]:
+        """Our name of a file that is to be collected."""
+        return self._names.get(path)
+
+    def nodeid(self, item: pytest.Item) -> str:
+        """ROOT-relative path + what pytest prints after the first `::`."""
+        return in_tree(self._spec, str(item.path)) + "::" + item.nodeid.partition("::")[2]
+
+    def deselect(self, items: Iterable[pytest.Item]) -> None:
+        """The project's own options took these away."""
+        for item in items:
+            file = self.file_of(item)
+            if file is not None:
+                self._deselected[file].append(self.nodeid(item))
+
+    def report(self, report: pytest.CollectReport) -> None:
+        """Keep what failed, and what was skipped as a whole."""
+        nodeid = self._collector_id(report.nodeid)
+        if report.failed:
+            self._errors.append({"nodeid": nodeid, **outcome.collect_failure(report)})
+        elif report.skipped:
+            self._skipped.append({"nodeid": nodeid, "message": outcome.skip_reason(report)})
+        elif nodeid in self.items:
+            self._seen[nodeid] = True
+
+    def _collector_id(self, nodeid: str) -> str:
+        path, separator, rest = nodeid.partition("::")
+        return (in_tree(self._spec, path) if path else self._spec["root"]) + separator + rest
+
+    def take(self, items: Iterable[pytest.Item]) -> None:
+        """Sort the items that are left after all hooks by file; the order within a file stays."""
+        for item in items:
+            file = self.file_of(item)
+            if file is not None:
+                self.items[file].append(item)
+
+    def record(self, file: str) -> Dict[str, Any]:
+        """The `collected` record of one file."""
+        marks = {self.nodeid(item): [mark.name for mark in item.iter_markers()] for item in self.items[file]}
+        return {
+            "file": file,
+            "ids": list(marks),
+            "marks": {nodeid: names for nodeid, names in marks.items() if names},
+            "deselected": self._deselected[file],
+            "errors": self._errors_of(file),
+            "skipped": [
+                skip
+                for skip in self._skipped
+                if self._concerns(skip["nodeid"], file) and (skip["nodeid"] != file or file not in self._seen)
+            ],
+        }
+
+    def failed(self, file: str) -> bool:
+        """Whether something of the file, or above it, could not be collected."""
+        return bool(self._errors_of(file))
+
+    def _errors_of(self, file: str) -> List[Dict[str, Any]]:
+        return [error for error in self._errors if self._concerns(error["nodeid"], file)]
+
+    def _concerns(self, nodeid: str, file: str) -> bool:
+        """Whether a collector is the file, in it, or above it (a package, a folder's conftest.py)."""
+        path = nodeid.partition("::")[0]
+        return path in (file, ".") or file.startswith(path.rstrip("/") + "/") or len(self.items) == 1
