@@ -85,7 +85,7 @@ def facts() -> List[Fact]:
     found = [Fact(reason) for reason in gpu()] + _python_threads()
     if found:
         return found  # no trial: it might hang
-    others = _tasks() - {threading.get_native_id()}
+    others = tasks() - {threading.get_native_id()}
     if not others:
         return []
     refused = _trial_fork()
@@ -151,7 +151,8 @@ def _mapped(name: str) -> List[str]:
 # -- threads ---------------------------------------------------------------------------------------
 
 
-def _tasks() -> Set[int]:
+def tasks() -> Set[int]:
+    """Thread ids of this process, as the kernel knows them."""
     return {int(name) for name in os.listdir("/proc/self/task")}
 
 
@@ -215,7 +216,7 @@ def _staying(threads: Set[int]) -> Set[int]:
     """Those of the threads that a fork has not stopped; one that ends is seen in /proc for a moment."""
     deadline = time.monotonic() + _LEAVE_SECONDS
     while True:
-        left = threads & _tasks()
+        left = threads & tasks()
         if not left or time.monotonic() > deadline:
             return left
         time.sleep(0.001)
@@ -270,8 +271,8 @@ def _finding(name: str, function: Any, tree: str) -> Optional[Finding]:
 
 
 def tree_file(path: str, tree: str) -> Optional[str]:
-    """The real path of a file of the tree; None for others, and for what is installed below it."""
-    real = os.path.realpath(path)
+    """The real path of a file of the tree; None for others and for what is installed below it."""
+    real = os.path.realpath(path) if os.path.isabs(path) else ""
     if not real.startswith(os.path.join(tree, "")):
         return None
     below = real[len(tree) :].split(os.sep)
