@@ -164,7 +164,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class TestResult:
-    """What became of a node id. `seconds`: set-up, call and teardown. `shard`: an index, 0: the cpu pool."""
+    """What became of a node id.
+
+    `seconds`: set-up, call and teardown. `shard`: an index, 0: the cpu pool. `peak_memory_bytes`: of GPUs,
+    added up over the devices; it and `cuda_used` are None where the node could not tell.
+    """
 
     __test__ = False
 
@@ -180,6 +184,8 @@ class TestResult:
     message: str = ""
     output: str = ""
     unplanned: bool = False
+    peak_memory_bytes: int | None = None
+    cuda_used: bool | None = None
 
 
 @dataclass(frozen=True)

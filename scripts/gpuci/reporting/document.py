@@ -20,6 +20,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "int": ((int,), "a whole number"),
     "float": ((int, float), "a number"),
     "bool": ((bool,), "true or false"),
+    "bool | None": ((bool, type(None)), "true, false or null"),
     "int | None": ((int, type(None)), "a whole number or null"),
     "str | None": ((str, type(None)), "a text or null"),
     "tuple[str, ...]": ((list,), "a list of texts"),

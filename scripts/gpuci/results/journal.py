@@ -103,7 +103,7 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and is_number(value)
 
 
-def _is_line(value: Any) -> bool:
+def _is_count_or_none(value: Any) -> bool:
     return value is None or _is_count(value)
 
 
@@ -131,6 +131,10 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
+def _is_flag_or_none(value: Any) -> bool:
+    return value is None or _is_flag(value)
+
+
 _TEST: Mapping[str, Check] = {"unit": _is_name, "nodeid": _is_name}
 _PLACE: Mapping[str, Check] = {"t": is_number, "slot": _is_text, "gpus": _is_texts}
 
@@ -151,10 +155,12 @@ _FIELDS: Mapping[str, tuple[Mapping[str, Check], Mapping[str, Check]]] = {
             **_PLACE,
             "seconds": _is_seconds,
             "file": _is_text,
-            "line": _is_line,
+            "line": _is_count_or_none,
             "message": _is_text,
             "output": _is_text,
             "unplanned": _is_flag,
+            "peak_memory_bytes": _is_count_or_none,
+            "cuda_used": _is_flag_or_none,
         },
     ),
     "note": (

@@ -99,6 +99,8 @@ class _Reconciliation:
             message=record.get("message", ""),
             output=record.get("output", ""),
             unplanned=record["outcome"] != "collection_error" and self._is_unplanned(nodeid),
+            peak_memory_bytes=record.get("peak_memory_bytes"),
+            cuda_used=record.get("cuda_used"),
         )
 
     def _unfinished(self, nodeid: str, entry: Entry) -> TestResult:

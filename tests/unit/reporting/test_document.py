@@ -33,6 +33,8 @@ TESTS = st.builds(
     message=st.text(),
     output=st.text(),
     unplanned=st.booleans(),
+    peak_memory_bytes=st.none() | st.integers(0, 10**14),
+    cuda_used=st.none() | st.booleans(),
 )
 SHARDS = st.builds(
     ShardReport,
@@ -95,6 +97,8 @@ def test_keys_that_others_rely_on(red_report: Report) -> None:
         (["tests", 0, "line"], "3", "tests[0].line should be a whole number or null"),
         (["tests", 0, "gpus"], "01", "tests[0].gpus should be a list of texts"),
         (["tests", 0, "unplanned"], 1, "tests[0].unplanned should be true or false"),
+        (["tests", 0, "cuda_used"], 0, "tests[0].cuda_used should be true, false or null"),
+        (["tests", 0, "peak_memory_bytes"], "1", "tests[0].peak_memory_bytes should be a whole number or"),
         (["shards", 0, "verdict"], "x", "shards[0].verdict should be one of"),
     ],
 )

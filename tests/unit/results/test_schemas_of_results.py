@@ -46,6 +46,8 @@ WHOLE: list[dict[str, Any]] = [
     {**COLLECTED, "marks": {"a.py::t": ["gpu"]}},
     START,
     END,
+    {**END, "peak_memory_bytes": 3 * 2**30, "cuda_used": True},
+    {**END, "peak_memory_bytes": None, "cuda_used": None},
     NOTE,
     {"kind": "later", "x": None},
 ]
@@ -66,6 +68,11 @@ BROKEN: list[dict[str, Any]] = [
     {**END, "seconds": {"call": -1}},
     {**END, "line": "3"},
     {**END, "unplanned": 1},
+    {**END, "peak_memory_bytes": -1},
+    {**END, "peak_memory_bytes": 1.5},
+    {**END, "peak_memory_bytes": True},
+    {**END, "cuda_used": 0},
+    {**END, "cuda_used": "yes"},
     {**NOTE, "text": None},
 ]
 
