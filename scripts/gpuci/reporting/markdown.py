@@ -21,6 +21,7 @@ from gpuci.reporting.text import (
     inline_code,
     one_line,
     plural,
+    size,
 )
 
 LEAST_BYTES = 16_384
@@ -113,6 +114,7 @@ def _sections(report: Report) -> list[str]:
         _unfinished(report),
         _shards(report),
         _needs(report),
+        _without_cuda(report),
         _warnings(report),
         _slowest(report),
         *(_left_out(report, outcome) for outcome in ("skipped", "deselected", "elsewhere")),
@@ -134,12 +136,21 @@ def _unfinished(report: Report) -> str:
 def _shards(report: Report) -> str:
     rows = [_shard(row) for row in report.shards]
     table = _table("Shards", "shard | verdict | tests | planned | took | queued | tries | node", rows)
+    return table + _gpu_time(report) + _gpu_memory(report)
+
+
+def _gpu_time(report: Report) -> str:
     time = summary.gpu_time(report.shards)
     if not time.used and not time.idle:
-        return table
-    return (
-        f"{table}GPU-seconds: {time.used:.1f} used, {time.idle:.1f} idle ({time.percent_used:.0f} % used)\n\n"
-    )
+        return ""
+    return f"GPU-seconds: {time.used:.1f} used, {time.idle:.1f} idle ({time.percent_used:.0f} % used)\n\n"
+
+
+def _gpu_memory(report: Report) -> str:
+    peak = summary.highest_peak(report)
+    if peak is None:
+        return ""
+    return f"GPU memory: highest peak {size(peak.peak_memory_bytes or 0)} in {_short(peak.nodeid, 150)}\n\n"
 
 
 def _shard(row: ShardReport) -> str:
@@ -174,6 +185,13 @@ def _needs(report: Report) -> str:
     title = f"Needs differ from the plan ({plural(len(rows), 'test')})"
     table = _table(title, "test | planned -> needed", rows)
     return f"{table}{summary.NEEDS_ADVICE}\n\n" if table else ""
+
+
+def _without_cuda(report: Report) -> str:
+    results = summary.without_cuda(report)
+    rows = [f"| {duration(result.seconds)} | {_short(result.nodeid, 150)} |" for result in results]
+    table = _table(f"On a GPU without using it ({plural(len(rows), 'test')})", "took | test", rows)
+    return f"{table}{summary.without_cuda_advice(results)}\n\n" if table else ""
 
 
 def _warnings(report: Report) -> str:

@@ -101,6 +101,31 @@ def gpu_time(shards: Iterable[ShardReport]) -> GpuTime:
     return GpuTime(sum(row.gpu_seconds_used for row in rows), sum(row.gpu_seconds_idle for row in rows))
 
 
+def highest_peak(report: Report) -> TestResult | None:
+    """The test that took most GPU memory, as far as nodes could tell; None if no test took any."""
+    measured = [result for result in report.tests if result.peak_memory_bytes]
+    return max(measured, key=lambda result: result.peak_memory_bytes or 0, default=None)
+
+
+def without_cuda(report: Report) -> list[TestResult]:
+    """The tests that passed on a GPU and are known to have used none, longest first."""
+    idle = [
+        result
+        for result in report.tests
+        if result.outcome == "passed" and result.gpus and result.cuda_used is False
+    ]
+    return sorted(idle, key=lambda result: -result.seconds)
+
+
+def without_cuda_advice(results: Iterable[TestResult]) -> str:
+    """What the tests of `without_cuda` cost, and what to do."""
+    seconds = sum(result.seconds * len(result.gpus) for result in results)
+    return (
+        f"passed without CUDA, {seconds:.1f} GPU-seconds: mode cpu leaves the GPUs to others"
+        ' ("cuda_used" in report.json names all)'
+    )
+
+
 def place_text(result: TestResult) -> str:
     """`FILE:LINE`, as far as known; without escaping."""
     return f"{result.file}:{result.line}" if result.line is not None else result.file

@@ -16,6 +16,7 @@ from gpuci.reporting.text import (
     guard,
     one_line,
     plural,
+    size,
     width_of,
     wrap,
 )
@@ -43,6 +44,7 @@ def render(report: Report, *, width: int = 80, colour: bool = False, verbose: bo
         *_shards(report, page),
         *_left_out(report, page),
         *_needs(report, page),
+        *_without_cuda(report, page),
         *_warnings(report, page),
     ]
     return guard("\n".join(lines)) + "\n"
@@ -165,6 +167,11 @@ def _shards(report: Report, page: _Page) -> Iterator[str]:
     if time.used or time.idle:
         used = f"GPU-seconds: {time.used:.1f} used, {time.idle:.1f} idle ({time.percent_used:.0f} % used)"
         yield from wrap(used, page.width, first="  ", rest="  ")
+    peak = summary.highest_peak(report)
+    if peak is not None:
+        head = f"  GPU memory: highest peak {size(peak.peak_memory_bytes or 0)} in "
+        name = clip_middle(one_line(peak.nodeid), max(30, page.width - len(head)))
+        yield from wrap(name, page.width, first=head, rest="    ")
 
 
 def _shard(row: ShardReport, page: _Page) -> Iterator[str]:
@@ -209,6 +216,15 @@ def _needs(report: Report, page: _Page) -> Iterator[str]:
     if len(shown) < len(differing):
         yield f"  and {len(differing) - len(shown)} more"
     yield from wrap(summary.NEEDS_ADVICE, page.width, first="  ", rest="  ")
+
+
+def _without_cuda(report: Report, page: _Page) -> Iterator[str]:
+    results = summary.without_cuda(report)
+    if not results:
+        return
+    yield from page.title(f"On a GPU without using it ({plural(len(results), 'test')})")
+    yield from wrap(summary.without_cuda_advice(results), page.width, first="  ", rest="  ")
+    yield from _names((result.nodeid for result in results), len(results), page)
 
 
 def _warnings(report: Report, page: _Page) -> Iterator[str]:

@@ -230,6 +230,12 @@ def about(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def size(count: int) -> str:
+    """Bytes for people: `12.3 GiB`, `512 MiB`, `1 MiB` for less."""
+    mebibytes = max(1, round(count / 2**20))
+    return f"{mebibytes} MiB" if mebibytes < 1024 else f"{count / 2**30:.1f} GiB"
+
+
 def plural(count: int, noun: str) -> str:
     """`1 test`, `2 tests`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

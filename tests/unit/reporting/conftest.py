@@ -7,7 +7,16 @@ import pytest
 from gpuci.model import LearnedNeed, Report, ShardReport, TestResult
 
 PASSED = tuple(
-    TestResult(f"packages/attention/tests/test_masks.py::test_causal[{n}]", "passed", 0.25 * n + 0.01, 1)
+    TestResult(
+        f"packages/attention/tests/test_masks.py::test_causal[{n}]",
+        "passed",
+        0.25 * n + 0.01,
+        1,
+        slot="gw0",
+        gpus=("0",),
+        peak_memory_bytes=0 if n == 9 else n * 2**28,
+        cuda_used=n != 9,
+    )
     for n in range(12)
 )
 SKIPPED = (
@@ -27,6 +36,8 @@ FAILED = TestResult(
     file="packages/attention/tests/test_flash.py",
     line=88,
     message="AssertionError: gradients differ: 0.031 > 0.010",
+    peak_memory_bytes=13_207_024_435,
+    cuda_used=True,
     output=(
         "    def test_gradients(self, dtype, causal):\n"
         "        want, got = reference(dtype), flash(dtype)\n"

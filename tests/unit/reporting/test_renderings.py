@@ -34,6 +34,8 @@ RESULTS = st.builds(
     line=st.none() | st.integers(0, 999),
     message=HOSTILE,
     output=HOSTILE,
+    peak_memory_bytes=st.none() | st.integers(0, 10**14),
+    cuda_used=st.none() | st.booleans(),
 )
 REPORTS = st.builds(
     Report,
@@ -254,3 +256,52 @@ def test_a_crash_shows_where_it_was_and_counts_the_rest() -> None:
         assert "lines below)" in text
         assert "line 98 in call" not in text
     assert "line 98 in call" in terminal.render(report, verbose=True)
+
+
+GIB = 2**30
+IDLE = TestResult("a.py::idle", "passed", 2.0, 1, gpus=("0", "1"), peak_memory_bytes=0, cuda_used=False)
+BOTH = pytest.mark.parametrize("render", [terminal.render, markdown.render], ids=["terminal", "markdown"])
+
+
+def of(*results: TestResult) -> Report:
+    return Report("passed", "", {"passed": len(results)}, results, (ShardReport(1, "passed", 1.0, 2.0),))
+
+
+@BOTH
+def test_the_highest_peak_is_named(render: Callable[[Report], str]) -> None:
+    low = replace(IDLE, nodeid="low", peak_memory_bytes=300 * 2**20, cuda_used=True)
+    high = replace(IDLE, nodeid="high", outcome="failed", peak_memory_bytes=int(12.3 * GIB), cuda_used=None)
+    unknown = TestResult("unknown", "passed")
+    assert re.search(r"GPU memory: highest peak 12.3 GiB in (<code>)?high\b", render(of(low, high, unknown)))
+    assert "GPU memory" not in render(of(IDLE, unknown))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("change", "listed"),
+    [
+        ({}, True),
+        ({"cuda_used": None}, False),
+        ({"cuda_used": True}, False),
+        ({"gpus": ()}, False),
+        ({"outcome": "skipped"}, False),
+        ({"outcome": "failed"}, False),
+    ],
+    ids=["used none", "unknown", "used one", "had none", "skipped", "failed"],
+)
+def test_tests_that_held_a_gpu_for_nothing_are_listed(
+    render: Callable[[Report], str], change: dict[str, object], listed: bool
+) -> None:
+    text = render(of(replace(IDLE, **change)))  # type: ignore[arg-type]
+    assert ("On a GPU without using it (1 test)" in text) is listed
+    assert ("4.0 GPU-seconds" in text) is listed
+
+
+@BOTH
+def test_of_many_such_tests_the_longest_are_named(render: Callable[[Report], str]) -> None:
+    idle = [replace(IDLE, nodeid=f"a.py::t{n:02}", seconds=float(n)) for n in range(30)]
+    text = render(of(*idle))
+    assert "On a GPU without using it (30 tests)" in text
+    assert re.search(r"and (25|10) more", text)
+    shown = text.partition("without using it")[2]
+    assert re.findall(r"t\d\d", shown)[:3] == ["t29", "t28", "t27"]

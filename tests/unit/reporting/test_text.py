@@ -244,6 +244,22 @@ def test_duration(seconds: float, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "1 MiB"),
+        (2**20 - 1, "1 MiB"),
+        (300 * 2**20, "300 MiB"),
+        (1023 * 2**20, "1023 MiB"),
+        (2**30 - 1, "1.0 GiB"),
+        (int(12.34 * 2**30), "12.3 GiB"),
+        (640 * 2**30, "640.0 GiB"),
+    ],
+)
+def test_size(count: int, words: str) -> None:
+    assert text.size(count) == words
+
+
+@pytest.mark.parametrize(
     ("seconds", "words"),
     [(0, "1 s"), (9.4, "9 s"), (99.4, "99 s"), (99.5, "2 min"), (3569, "59 min"), (3571, "1 h 00 min")],
 )
