@@ -23,6 +23,7 @@ CLONE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CLONE / "scripts"))
 
 from gpuci.config.model import Config, Node  # noqa: E402
+from gpuci.execution import jobs  # noqa: E402
 from gpuci.execution.local.devices import Devices  # noqa: E402
 from gpuci.execution.local.run import LocalRun, Options  # noqa: E402
 from gpuci.model import Plan, Root, Shard, Unit  # noqa: E402
@@ -107,6 +108,20 @@ def on_node(root: Path, files: Sequence[File], python: str, *, gpus: int, preloa
         if record["kind"] == "end":
             outcomes[record["nodeid"]].append(record["outcome"])
     return Ran(seconds, dict(outcomes), *_start_up(root, started))
+
+
+def job_document(files: Sequence[File], *, gpus: int) -> dict[str, Any]:
+    """What a node with so many GPUs is told of these files."""
+    return jobs.job_document(
+        _plan(files),
+        Config(node=Node()),
+        1,
+        run="bench",
+        token="",
+        node=jobs.NodeFacts("node", tuple(map(str, range(gpus)))),
+        paths=jobs.Paths("/tree", "/out", "/scratch"),
+        python=["python"],
+    )
 
 
 def _plan(files: Sequence[File]) -> Plan:
