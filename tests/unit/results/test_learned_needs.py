@@ -97,11 +97,7 @@ BOTH = collected(SMALL, BIG)
         ),
         pytest.param(
             [collected(F), differs(F, 8, "mark x needs y needs 8 GPUs")],
-            {
-                F: LearnedNeed(
-                    8, False, "mark two needs the node alone seen on the node", "two needs the node alone", 1
-                )
-            },
+            {F: LearnedNeed(8, False, "mark x needs y seen on the node", "x needs y", 1)},
             id="a mark of many words",
         ),
         pytest.param(
