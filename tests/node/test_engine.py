@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuci_node.effects import Dump, Exit, Kill, Start, Write
+from gpuci_node.effects import Dump, Exit, Kill, Start, Tell, Write
 from gpuci_node.engine import Engine
 from gpuci_node.slots import Slot, SlotTable
 
@@ -34,9 +35,14 @@ def job(
             "workers_per_gpu": workers_per_gpu,
             "cpu_workers": 0 if gpus else 2,
         },
-        "settings": {"pytest_args": [], "pythonpath": [], "isolate": isolate, "env": {}},
+        "settings": {
+            **{"pytest_args": [], "pythonpath": [], "isolate": isolate, "env": {}},
+            **{"fork": True, "preload": [], "recycle_after_files": None},
+        },
         "markers": [],
-        "roots": [{"path": ".", "config_file": None, "args": [], "gpu_isolation": "mask"}],
+        "roots": [
+            {"path": path, "config_file": None, "args": [], "gpu_isolation": "mask"} for path in (".", "b")
+        ],
         "units": units,
     }
 
@@ -57,99 +63,180 @@ def unit(name: str, gpus: int = 1, mode: str = "normal", seconds: float = 1.0) -
 
 @dataclass
 class Script:
-    """What the tests of one file do, by node id: an outcome, or one of the faults below."""
+    """What the tests of one file do, by node id: an outcome, or one of the faults below.
+
+    `importing` is what happens when the file is imported: nothing, a fault, or a reason not to fork.
+    """
 
     tests: dict[str, str]
+    importing: str = ""
 
 
 FAULTS = ("crash", "leave", "hang", "exit_request", "defer", "defer_alone", "gpu_skip")
 PLAIN = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 FAULT_OUTCOMES = {"crash": "failed", "leave": "failed", "hang": "failed", "exit_request": "failed"}
+IMPORTING = ("", "", "", "cuda", "port", "error_beside_others", "crash", "hang")
+PARENTS = ("", "", "base crashes", "base is refused", "template crashes", "conftest is refused", "unborn")
+
+Event = tuple[str, Any]
+Play = Generator[Event, Any, None]
+
+
+def record(kind: str, **fields: Any) -> Event:
+    return "record", {"kind": kind, **fields}
 
 
 @dataclass
 class Stub:
-    """A test process: its events, one by one."""
+    """A process: its events, one by one; what it is told between them goes into the generator."""
 
     start: Start
-    events: list[tuple[str, Any]] = field(default_factory=list)
+    play: Play
+    told: Any = None
+    upcoming: Event = ("", None)
+
+    def advance(self) -> None:
+        told, self.told = self.told, None
+        self.upcoming = self.play.send(told)
 
     @property
     def gpus(self) -> list[str]:
-        return list(self.start.spec["gpus"])
+        return list(self.start.spec.get("gpus", ()))
 
 
-def play(start: Start, script: Script, early_cuda: bool) -> Stub:
-    """The events of a test process that was started with this spec."""
-    spec, stub = start.spec, Stub(start)
-    chosen = [nodeid for nodeid in script.tests if spec["only"] is None or nodeid in spec["only"]]
-    record = {
-        "kind": "collected",
-        "file": spec["file"],
-        "ids": list(script.tests),
-        "marks": {},
-        "deselected": [],
-    }
-    stub.events.append(("record", {**record, "errors": [], "skipped": []}))
-    narrow = len(spec["gpus"]) < len(spec["job_gpus"])
-    staying = []
-    for nodeid in chosen:
-        what = script.tests[nodeid]
-        if (what == "defer" and narrow) or (what == "defer_alone" and not spec["alone"] and spec["job_gpus"]):
-            gpus = 8 if what == "defer" else None
-            stub.events.append(("record", deferred(nodeid, gpus, what == "defer_alone")))
-        else:
-            staying.append(nodeid)
-    if early_cuda and narrow and staying and not spec["mask_from_start"]:
-        stub.events += [("record", {"kind": "early_cuda"}), ("exit", Exit(5, None, ""))]
-        return stub
-    for nodeid in staying[: spec["limit"]]:
-        stub.events.append(
-            ("record", {"kind": "start", "nodeid": nodeid, "timeout": LIMIT, "file": "f", "line": 1})
-        )
-        what = script.tests[nodeid]
-        if what in FAULT_OUTCOMES:
-            stub.events += ending(what)
-            return stub
-        if what == "gpu_skip" and narrow:
-            stub.events.append(("record", {"kind": "gpu_skip", "nodeid": nodeid, "message": "needs 8 GPUs"}))
-        else:
-            stub.events.append(
-                ("record", {"kind": "end", "nodeid": nodeid, "outcome": plain(what), "message": ""})
-            )
-    stub.events.append(("exit", Exit(0, None, "")))
-    return stub
+class Actor:
+    """What the processes of one world do."""
+
+    def __init__(self, scripts: dict[str, Script], parents: str) -> None:
+        self.scripts = scripts
+        self.parents = parents
+
+    def play(self, start: Start) -> Play:
+        if start.parent is not None and self.parents == "unborn":
+            yield "exit", Exit(None, None, "", born=False)
+        role = start.spec["role"]
+        yield from {"base": self.base, "template": self.template, "worker": self.worker}[role](start)
+
+    def base(self, start: Start) -> Play:
+        if self.parents == "base crashes":
+            yield "exit", Exit(None, "SIGSEGV", "")
+        refused = self.parents == "base is refused"
+        yield record("ready", findings=[{"reason": "a thread", "path": ""}] if refused else [])
+        if not refused:
+            yield "wait", None
+        yield "exit", Exit(0, None, "")
+
+    def template(self, start: Start) -> Play:
+        if self.parents == "template crashes":
+            yield "exit", Exit(None, "SIGSEGV", "")
+        yield from self.collect(start, beside=True)
+        findings = [
+            {"reason": self.scripts[file].importing, "path": file}
+            for file in start.spec["files"]
+            if self.scripts[file].importing in ("cuda", "port")
+        ]
+        if self.parents == "conftest is refused":
+            findings.append({"reason": "reads the worker's name", "path": "conftest.py"})
+        yield record("ready", findings=findings)
+        if not findings:
+            yield "wait", None
+        yield "exit", Exit(0, None, "")
+
+    def collect(self, start: Start, beside: bool) -> Play:
+        for file in start.spec["files"]:
+            yield record("collecting", file=file)
+            if beside and self.scripts[file].importing == "crash":
+                yield "exit", Exit(None, "SIGSEGV", "")
+            if beside and self.scripts[file].importing == "hang":
+                yield "hang", None
+        for file in start.spec["files"]:
+            failed = beside and self.scripts[file].importing == "error_beside_others"
+            errors = [{"nodeid": file, "message": "import file mismatch"}] if failed else []
+            fields = {"marks": {}, "deselected": [], "errors": errors, "skipped": []}
+            yield record("collected", file=file, ids=list(self.scripts[file].tests), **fields)
+
+    def worker(self, start: Start) -> Play:
+        spec = start.spec
+        if start.parent is None or start.parent.startswith("base"):
+            yield from self.collect(start, beside=len(spec["files"]) > 1)
+            narrow = len(spec["gpus"]) < len(spec["job_gpus"])
+            cuda = any(self.scripts[file].importing == "cuda" for file in spec["files"])
+            if cuda and narrow and not spec["mask_from_start"]:
+                yield record("early_cuda")
+                yield "exit", Exit(5, None, "")
+        unit = spec["unit"]
+        while unit is not None:
+            unit = yield from self.unit(spec, unit)
+        yield "exit", Exit(0, None, "")
+
+    def unit(self, spec: dict[str, Any], unit: dict[str, Any]) -> Generator[Event, Any, Any]:
+        """Run one unit; return the next one, None at the end."""
+        task, script = unit["task"], self.scripts[unit["file"]]
+        if spec["more"] and len(spec["files"]) > 1 and script.importing == "error_beside_others":
+            return (yield from self.ask(spec))
+        staying = []
+        for nodeid in script.tests:
+            if unit["only"] is None or nodeid in unit["only"]:
+                deferral = self.deferral(spec, nodeid, script.tests[nodeid])
+                if deferral is None:
+                    staying.append(nodeid)
+                else:
+                    yield record("deferred", task=task, nodeid=nodeid, because="a_mark", **deferral)
+        answer = None
+        for nodeid in staying[: unit["limit"]]:
+            yield record("start", task=task, nodeid=nodeid, timeout=LIMIT, file="f", line=1)
+            what = script.tests[nodeid]
+            if what in FAULT_OUTCOMES:
+                yield from ending(what)
+            if nodeid == staying[-1]:
+                answer = yield from self.ask(spec)
+            if what == "gpu_skip" and len(spec["gpus"]) < len(spec["job_gpus"]):
+                yield record("gpu_skip", task=task, nodeid=nodeid, message="needs 8 GPUs")
+            else:
+                yield record("end", task=task, nodeid=nodeid, outcome=plain(what), message="")
+        return answer if staying else (yield from self.ask(spec))
+
+    def ask(self, spec: dict[str, Any]) -> Generator[Event, Any, Any]:
+        if not spec["more"]:
+            return None
+        told = yield record("next")
+        assert told is not None, "a worker that asks gets an answer at once"
+        return told.get("unit")
+
+    def deferral(self, spec: dict[str, Any], nodeid: str, what: str) -> dict[str, Any] | None:
+        if what == "defer" and len(spec["gpus"]) < len(spec["job_gpus"]):
+            return {"gpus": 8, "alone": False}
+        if what == "defer_alone" and not spec["alone"] and spec["job_gpus"]:
+            return {"gpus": None, "alone": True}
+        return None
 
 
 def plain(what: str) -> str:
     return what if what in PLAIN else "passed"
 
 
-def deferred(nodeid: str, gpus: int | None, alone: bool) -> dict[str, Any]:
-    return {"kind": "deferred", "nodeid": nodeid, "gpus": gpus, "alone": alone, "because": "a_mark"}
-
-
-def ending(what: str) -> list[tuple[str, Any]]:
+def ending(what: str) -> Play:
     if what == "hang":
-        return [("hang", None)]
+        yield "hang", None
     if what == "exit_request":
-        return [("record", {"kind": "interrupted", "text": "Exit: bye"}), ("exit", Exit(2, None, ""))]
-    return [("exit", Exit(None, "SIGSEGV", "tail") if what == "crash" else Exit(0, None, ""))]
+        yield record("interrupted", text="Exit: bye")
+        yield "exit", Exit(2, None, "")
+    yield "exit", Exit(None, "SIGSEGV", "tail") if what == "crash" else Exit(0, None, "")
 
 
 class World:
     """Runs an engine over stub processes in random order; holds it to the rules of devices and slots."""
 
     def __init__(
-        self, document: dict[str, Any], scripts: dict[str, Script], seed: int, early: set[str]
+        self, document: dict[str, Any], scripts: dict[str, Script], seed: int = 1, parents: str = ""
     ) -> None:
         self.engine = Engine(document)
-        self.scripts = scripts
+        self.actor = Actor(scripts, parents)
         self.random = random.Random(seed)
-        self.early = early
         self.lanes = document["node"]["workers_per_gpu"]
         self.stubs: dict[str, Stub] = {}
         self.journal: list[dict[str, Any]] = []
+        self.starts: list[Start] = []
         self.first_gpu: dict[str, set[str]] = defaultdict(set)
         self.clock = 0.0
 
@@ -157,13 +244,14 @@ class World:
         for _step in range(20_000):
             self.apply(self.engine.fill(self.clock))
             if self.engine.finished:
+                assert not self.stubs
                 return
             assert self.stubs, "units wait although nothing runs"
             self.step()
         raise AssertionError("the engine does not come to an end")
 
     def step(self) -> None:
-        ready = [name for name, stub in self.stubs.items() if stub.events[0][0] != "hang"]
+        ready = [name for name, stub in self.stubs.items() if stub.upcoming[0] in ("record", "exit")]
         if not ready:
             deadline = self.engine.next_deadline()
             assert deadline is not None, "a process hangs without a deadline"
@@ -171,10 +259,13 @@ class World:
             self.apply(self.engine.on_deadline(self.clock))
             return
         name = self.random.choice(ready)
-        kind, content = self.stubs[name].events.pop(0)
+        stub = self.stubs[name]
+        kind, content = stub.upcoming
         self.clock += self.random.random() * 0.01
         if kind == "record":
             self.apply(self.engine.on_record(name, content, self.clock))
+            if stub.upcoming[1] is content:  # not killed for what it said
+                stub.advance()
         else:
             del self.stubs[name]
             self.apply(self.engine.on_exit(name, content, self.clock))
@@ -185,33 +276,43 @@ class World:
                 self.journal.append(effect.record)
             elif isinstance(effect, Start):
                 self.started(effect)
+            elif isinstance(effect, Tell):
+                self.tell(self.stubs[effect.id], effect.message)
             elif isinstance(effect, Kill):
-                self.stubs[effect.id].events = [("exit", Exit(None, "SIGKILL", "stack"))]
+                self.stubs[effect.id].upcoming = ("exit", Exit(None, "SIGKILL", "stack"))
             else:
                 assert isinstance(effect, Dump)
 
+    def tell(self, stub: Stub, message: dict[str, Any]) -> None:
+        stub.told = message
+        if stub.upcoming[0] == "wait":
+            stub.advance()
+
     def started(self, start: Start) -> None:
         assert start.id not in self.stubs
-        file = start.spec["file"]
-        self.stubs[start.id] = play(start, self.scripts[file], file in self.early)
+        assert start.parent is None or start.parent in self.stubs, "a parent that is gone"
+        self.starts.append(start)
+        stub = self.stubs[start.id] = Stub(start, self.actor.play(start))
+        stub.advance()
         self.check_devices()
-        if start.spec["gpus"]:
-            self.first_gpu[start.env["PYTEST_XDIST_WORKER"]].add(start.spec["gpus"][0])
+        if stub.gpus:
+            self.first_gpu[start.env["PYTEST_XDIST_WORKER"]].add(stub.gpus[0])
 
     def check_devices(self) -> None:
-        used = Counter(gpu for stub in self.stubs.values() for gpu in stub.gpus)
+        workers = [stub for stub in self.stubs.values() if stub.start.spec["role"] == "worker"]
+        used = Counter(gpu for stub in workers for gpu in stub.gpus)
         assert all(count <= self.lanes for count in used.values()), used
-        names = [stub.start.env["PYTEST_XDIST_WORKER"] for stub in self.stubs.values()]
+        names = [stub.start.env["PYTEST_XDIST_WORKER"] for stub in workers]
         assert len(names) == len(set(names)), names
-        for stub in self.stubs.values():
+        for stub in workers:
             if stub.start.spec["alone"] or len(stub.gpus) > 1:
                 assert all(used[gpu] == 1 for gpu in stub.gpus), "a wide or serial unit shares a device"
 
     def ends(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = defaultdict(list)
-        for record in self.journal:
-            if record["kind"] == "end":
-                found[record["nodeid"]].append(record["outcome"])
+        for written in self.journal:
+            if written["kind"] == "end":
+                found[written["nodeid"]].append(written["outcome"])
         return found
 
 
@@ -221,43 +322,55 @@ UNITS = st.lists(
         st.sampled_from(["normal", "normal", "isolated", "serial"]),
         st.floats(0.1, 100),
         st.lists(st.sampled_from(PLAIN + FAULTS), min_size=0, max_size=6),
-        st.booleans(),
+        st.sampled_from(IMPORTING),
+        st.sampled_from([".", ".", "b"]),
     ),
     max_size=12,
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     mix=UNITS,
     lanes=st.sampled_from([1, 1, 2, 3]),
     isolate=st.sampled_from(["file", "test"]),
+    parents=st.sampled_from(PARENTS),
+    recycle=st.sampled_from([None, 1, 2]),
     seed=st.integers(0, 10_000),
 )
 def test_every_test_ends_once_and_no_device_is_used_twice(
-    mix: list[tuple[int, str, float, list[str], bool]], lanes: int, isolate: str, seed: int
+    mix: list[tuple[int, str, float, list[str], str, str]],
+    lanes: int,
+    isolate: str,
+    parents: str,
+    recycle: int | None,
+    seed: int,
 ) -> None:
-    units, scripts, early = [], {}, set()
-    for number, (gpus, mode, seconds, tests, cuda) in enumerate(mix):
-        one = unit(f"u{number}", 8 if mode == "serial" else gpus, mode, seconds)
+    units, scripts, expected = [], {}, {}
+    for number, (gpus, mode, seconds, tests, importing, root) in enumerate(mix):
+        one = {**unit(f"u{number}", 8 if mode == "serial" else gpus, mode, seconds), "root": root}
         units.append(one)
-        scripts[one["file"]] = Script({f"{one['file']}::test_{i}": what for i, what in enumerate(tests)})
-        if cuda:
-            early.add(one["file"])
-    world = World(job(units, workers_per_gpu=lanes, isolate=isolate), scripts, seed, early)
+        script = Script({f"{one['file']}::test_{i}": what for i, what in enumerate(tests)}, importing)
+        scripts[one["file"]] = script
+        expected.update(
+            {nodeid: [FAULT_OUTCOMES.get(what, plain(what))] for nodeid, what in script.tests.items()}
+        )
+    document = job(units, workers_per_gpu=lanes, isolate=isolate)
+    document["settings"]["recycle_after_files"] = recycle
+    world = World(document, scripts, seed, parents)
     world.run()
-    expected = {
-        nodeid: [FAULT_OUTCOMES.get(what, plain(what))]
-        for script in scripts.values()
-        for nodeid, what in script.tests.items()
-    }
-    assert world.ends() == expected
+    for file, outcomes in world.ends().items():
+        if file in scripts:  # what hangs beside others is not tried again by itself
+            assert (scripts[file].importing, outcomes) == ("hang", ["collection_error"])
+            for nodeid in scripts[file].tests:
+                del expected[nodeid]
+    assert {nodeid: ends for nodeid, ends in world.ends().items() if "::" in nodeid} == expected
     assert all(len(gpus) == 1 for gpus in world.first_gpu.values()), "a worker's name moved to another device"
 
 
 def run_script(tests: dict[str, str], **more: Any) -> World:
     one = unit("a", **more)
-    world = World(job([one]), {one["file"]: Script(tests)}, seed=1, early=set())
+    world = World(job([one]), {one["file"]: Script(tests)})
     world.run()
     return world
 
@@ -298,6 +411,10 @@ def test_a_fault_is_the_outcome_of_the_test_in_flight_and_the_rest_of_the_file_r
     assert bad["message"] == message
 
 
+def without_parents(document: dict[str, Any]) -> dict[str, Any]:
+    return {**document, "settings": {**document["settings"], "fork": False}}
+
+
 def start_of(engine: Engine) -> Start:
     first, *_rest = engine.fill(0.0)
     assert isinstance(first, Start)
@@ -306,7 +423,7 @@ def start_of(engine: Engine) -> Start:
 
 def drive(records: list[dict[str, Any]], end: Exit) -> list[dict[str, Any]]:
     """The journal of one unit whose process says this and ends so."""
-    engine = Engine(job([unit("a")]))
+    engine = Engine(without_parents(job([unit("a")])))
     start = start_of(engine)
     effects = [effect for record in records for effect in engine.on_record(start.id, record, 1.0)]
     effects += engine.on_exit(start.id, end, 2.0)
@@ -338,9 +455,10 @@ def test_without_progress_there_is_no_second_process() -> None:
 def test_a_test_without_a_result_is_not_tried_again_when_the_next_one_begins() -> None:
     ids = ["test_a.py::test_1", "test_a.py::test_2"]
     starts = [
-        {"kind": "start", "nodeid": nodeid, "timeout": 1, "file": "test_a.py", "line": 1} for nodeid in ids
+        {"kind": "start", "task": 1, "nodeid": nodeid, "timeout": 1, "file": "test_a.py", "line": 1}
+        for nodeid in ids
     ]
-    end = {"kind": "end", "nodeid": ids[1], "outcome": "passed", "message": ""}
+    end = {"kind": "end", "task": 1, "nodeid": ids[1], "outcome": "passed", "message": ""}
     written = drive([{**COLLECTED, "ids": ids}, *starts, end], Exit(0, None, ""))
     ends = [(record["nodeid"], record["outcome"]) for record in written if record["kind"] == "end"]
     assert ends == [(ids[0], "not_finished"), (ids[1], "passed")]
@@ -356,7 +474,7 @@ def test_an_error_of_collection_is_no_progress() -> None:
 
 
 def test_a_bad_end_after_the_last_test_is_a_warning() -> None:
-    end = {"kind": "end", "nodeid": "test_a.py::test_1", "outcome": "passed", "message": ""}
+    end = {"kind": "end", "task": 1, "nodeid": "test_a.py::test_1", "outcome": "passed", "message": ""}
     *_, last = drive([COLLECTED, end], Exit(None, "SIGABRT", ""))
     assert (last["kind"], last["topic"], last["level"]) == ("note", "process_end", "warning")
 
@@ -366,9 +484,11 @@ def test_a_bad_end_after_the_last_test_is_a_warning() -> None:
     [
         {"kind": "exit"},
         {"kind": "start"},
-        {"kind": "start", "nodeid": 3, "timeout": "soon", "file": None, "line": None},
+        {"kind": "start", "task": 2, "nodeid": "x", "timeout": 1, "file": "x", "line": 1},
+        {"kind": "ready", "findings": []},
+        {"kind": "start", "task": 1, "nodeid": 3, "timeout": "soon", "file": None, "line": None},
         {"kind": "collected", "ids": None},
-        {"kind": "end", "nodeid": "test_a.py::test_1", "outcome": "splendid"},
+        {"kind": "end", "task": 1, "nodeid": "test_a.py::test_1", "outcome": "splendid"},
         {"kind": ["end"]},
         {},
     ],
@@ -381,7 +501,7 @@ def test_a_record_that_makes_no_sense_does_no_harm(record: dict[str, Any]) -> No
 
 
 def test_after_a_stop_nothing_starts_and_nothing_is_recorded() -> None:
-    engine = Engine(job([unit("a"), unit("b")]))
+    engine = Engine(without_parents(job([unit("a"), unit("b")])))
     first = start_of(engine)
     engine.stop()
     assert engine.on_record(first.id, COLLECTED, 1.0) == []
@@ -401,6 +521,6 @@ def test_a_long_queue_is_not_walked_for_each_event(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(SlotTable, "take", counted)
     units = [unit(f"u{number}", gpus) for number in range(100) for gpus in (1, 2, 8)]
     scripts = {one["file"]: Script({f"{one['file']}::test_1": "passed"}) for one in units}
-    world = World(job([{**one, "id": f"{one['id']}-{one['gpus']}"} for one in units]), scripts, 1, set())
+    world = World(job([{**one, "id": f"{one['id']}-{one['gpus']}"} for one in units]), scripts)
     world.run()
     assert len(asked) <= 4 * len(units)  # at each end: what starts, and one refusal for each width

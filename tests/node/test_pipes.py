@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gpuci.execution import node_package
 from gpuci_node.processes import parents_and_sessions
-from gpuci_node.starter import Lines
+from gpuci_node.child import Lines
 
 SCRIPTS = str(Path(__file__).parents[2] / "scripts")
 ENDLESS = 60  # seconds: after that, something waits for ever
@@ -48,7 +48,10 @@ def keeper_job(tmp_path: Path, python: list[str], select: Any = "all", lifeline:
         **{"lifeline": lifeline, "deadline_seconds": None, "markers": []},
         "paths": {name: str(tmp_path / name) for name in ("out", "scratch")} | {"root": str(tmp_path)},
         "node": {"name": "n1", "gpus": ["0"], "workers_per_gpu": 1, "cpu_workers": 0},
-        "settings": {"env": {}, "isolate": "file", "pytest_args": [], "pythonpath": []},
+        "settings": {
+            **{"env": {}, "isolate": "file", "pytest_args": [], "pythonpath": []},
+            **{"fork": False, "preload": [], "recycle_after_files": None},
+        },
         "roots": [{"path": ".", "config_file": None, "args": [], "gpu_isolation": "mask"}],
         "units": [{**unit, "profile": "default", "expected_seconds": 1.0, "timeout_seconds": 60.0}],
     }
@@ -61,9 +64,9 @@ BUSY_STARTER = """
 import json, os, sys
 os.read(0, 1)
 for _ in range(20_000):
-    os.write(1, b'{"event": "record", "id": "u1.1", "line": "no record, but it fills the pipe"}\\n')
+    os.write(1, b'{"event": "record", "id": "gw0.1", "line": "no record, but it fills the pipe"}\\n')
 sys.stdin.readline()
-end = {"event": "exited", "id": "u1.1", "code": 0, "signal": None, "tail": "", "left_over": 0}
+end = {"event": "exited", "id": "gw0.1", "code": 0, "signal": None, "tail": "", "left_over": 0, "born": True}
 os.write(1, json.dumps(end).encode() + b"\\n")
 sys.stdin.read()
 """
@@ -84,7 +87,7 @@ from gpuci_node import starter
 signal.signal(signal.SIGALRM, lambda *_: None)
 signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
 for _ in range(20):
-    starter._tell("record", "u1.1", line="x" * 500_000)
+    starter._tell("record", "gw0.1", line="x" * 500_000)
 signal.setitimer(signal.ITIMER_REAL, 0)
 """
 
