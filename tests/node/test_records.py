@@ -16,6 +16,7 @@ from gpuci_node.engine import Engine
 
 DEEP = "[" * 100_000
 HUGE = "1" + "0" * 400
+SIZE = '{"kind":"end","task":1,"nodeid":"x","outcome":"passed","peak_memory_bytes":%s}'
 START = '{"kind":"start","nodeid":"x","file":"f","line":1,"timeout":%s}'
 
 # Lines that a test could write, none of which is a record.
@@ -38,6 +39,11 @@ FORGED = {
     "no such outcome": '{"kind":"end","nodeid":"x","outcome":"splendid"}',
     "outcome of another side": '{"kind":"end","nodeid":"x","outcome":"elsewhere"}',
     "seconds in words": '{"kind":"end","nodeid":"x","outcome":"passed","seconds":"many"}',
+    "memory in words": SIZE % '"1 GiB"',
+    "negative memory": SIZE % "-1",
+    "memory beyond a float": SIZE % HUGE,
+    "memory as a flag": SIZE % "true",
+    "use as a number": '{"kind":"end","task":1,"nodeid":"x","outcome":"passed","cuda_used":1}',
     "negative seconds": '{"kind":"end","nodeid":"x","outcome":"passed","seconds":{"call":-1}}',
     "need in words": '{"kind":"deferred","nodeid":"x","gpus":"x","alone":false,"because":"m"}',
     "alone as a list": '{"kind":"deferred","nodeid":"x","gpus":2,"alone":[],"because":"m"}',
@@ -76,6 +82,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "errors": st.just([{"nodeid": "test_a.py", "message": "m"}]) | JSON,
     "skipped": st.just([]) | JSON,
     "seconds": st.just({"call": 1.0}) | JSON,
+    "peak_memory_bytes": st.sampled_from([None, 0, 2**40, 10**15, -1, True]) | JSON,
+    "cuda_used": st.sampled_from([None, True, False, 0]) | JSON,
     "line": st.just(1) | JSON,
     "level": st.just("info") | JSON,
     **{name: st.text(max_size=5) | JSON for name in ("file", "message", "because", "text", "topic")},
