@@ -9,6 +9,7 @@ although their beginning ran once, before.
 
 import contextlib
 import ctypes
+import inspect
 import os
 import select
 import signal
@@ -228,10 +229,7 @@ def _native_threads(threads: Set[int]) -> List[Fact]:
     names: Dict[str, List[int]] = {}
     for thread in sorted(threads):
         names.setdefault(_name(thread), []).append(thread)
-    return [
-        Fact("a native thread of C code runs: %s%s" % (name, loaded), tuple(ids))
-        for name, ids in names.items()
-    ]
+    return [Fact("a thread of C code runs: %s%s" % (name, loaded), tuple(ids)) for name, ids in names.items()]
 
 
 def _name(thread: int) -> str:
@@ -260,14 +258,15 @@ def unsafe_hooks(pluginmanager: Any, tree: str) -> List[Finding]:
 
 
 def _finding(name: str, function: Any, tree: str) -> Optional[Finding]:
+    function = inspect.unwrap(function)
+    # By its globals: several conftests may bear one name in `sys.modules`.
+    path = tree_file(str(getattr(function, "__globals__", {}).get("__file__")), tree)
+    if path is not None:
+        return Finding("implements %s" % name, path)
     module = str(getattr(function, "__module__", None))
-    path = tree_file(str(getattr(sys.modules.get(module), "__file__", None)), tree)
-    code = getattr(function, "__code__", None)
-    if path is None and code is not None:  # several conftests may bear one name
-        path = tree_file(code.co_filename, tree)
-    if path is None and module.partition(".")[0] in _HARMLESS:
+    if module.partition(".")[0] in _HARMLESS:
         return None
-    return Finding("%s implements %s" % (module, name), path)
+    return Finding("%s implements %s" % (module, name), None)
 
 
 def tree_file(path: str, tree: str) -> Optional[str]:

@@ -126,7 +126,7 @@ MODULES = {
     "the same, in a function": ("def lazy():\n    import lib_bound_too\nlazy()", NOTHING),
     "port in what is installed below the tree": ("import installed", NOTHING),
     "port in a helper when it is imported": ("import bound_helper", NOTHING),  # the helper is to blame
-    "port in a fixture": (PORT + "@__import__('pytest').fixture\ndef port(): return free()", NOTHING),
+    "port in a fixture": (PORT + "import pytest\n@pytest.fixture\ndef port(): return free()", NOTHING),
     "port in a test": (PORT + "def test_port(): free()", NOTHING),
     "mkdtemp": ("import tempfile; D = tempfile.mkdtemp()", {"makes a temporary directory"}),
     "TemporaryDirectory": (
