@@ -354,6 +354,16 @@ def test_a_test_that_resets_the_counters_itself_is_seen_as_far_as_can_be(cuda: C
 
 
 @pytest.mark.usefixtures("gpus")
+def test_what_takes_less_than_it_gave_back_before_is_seen_by_the_count(cuda: Cuda) -> None:
+    cuda.take(5 * GIB)
+    usage = Usage()
+    usage.before()
+    cuda.give(5 * GIB)
+    cuda.take(3 * GIB)
+    assert judge(usage) == (5 * GIB, True)
+
+
+@pytest.mark.usefixtures("gpus")
 def test_an_allocator_without_counts_is_judged_by_its_peak(cuda: Cuda) -> None:
     usage = Usage()
     usage.before()
