@@ -108,7 +108,7 @@ class Memory:
 
     def _free(self, cuda: Any, held: List[int]) -> List[int]:
         """Give back what nothing refers to, wait for the devices in use, return what is still held."""
-        if self._first is None or any(self._above(device, size) for device, size in enumerate(held)):
+        if any(self._above(device, size) for device, size in enumerate(held)):
             _forget_tracebacks()
             gc.collect()
             cuda.empty_cache()
