@@ -78,30 +78,65 @@ def mutate(tmp_path: Path, file: str, old: str, new: str) -> Path:
     return scripts
 
 
+# As pytest-xdist numbers its workers: one that takes the place of a dead one has the next number.
+HOLD = """self._held[lanes[0]] = tuple(lanes)
+        return Slot(lanes[0], gpus)"""
+NEW_NUMBER = """number = self._last = getattr(self, "_last", -1) + 1
+        self._held[number] = tuple(lanes)
+        return Slot(number, gpus)"""
+DEVICE_BY_NUMBER = """number = self._last = getattr(self, "_last", -1) + 1
+        self._held[lanes[0]] = tuple(lanes)
+        return Slot(lanes[0], tuple(self._gpus[(number + i) % len(self._gpus)] for i in range(len(gpus))))"""
+
+
 @pytest.mark.parametrize(
-    ("file", "old", "new", "says"),
+    ("packages", "faults", "file", "old", "new", "says"),
     [
         (
+            "packages/models packages/serving",
+            "",
             "gpuci_node/slots.py",
             "return self._hold(lanes, self._gpus[start : start + width])",
             "return self._hold(lanes[:-1], self._gpus[start : start + width])",
             "is in use by",
         ),
         (
+            "packages/models packages/serving",
+            "",
             "gpuci_node/plugin.py",
             '",".join(self.spec["gpus"])',
             '",".join(self.spec["job_gpus"][-len(self.spec["gpus"]) :])',
             "the test uses the devices",
         ),
+        (
+            "packages/kernels",
+            "crash",
+            "gpuci_node/slots.py",
+            HOLD,
+            NEW_NUMBER,
+            "is none of the 8 of this node",
+        ),
+        (
+            "packages/kernels",
+            "crash",
+            "gpuci_node/slots.py",
+            HOLD,
+            DEVICE_BY_NUMBER,
+            "belongs to device",
+        ),
     ],
-    ids=["wide_slots_overlap_by_one", "wrong_device"],
+    ids=[
+        "wide_slots_overlap_by_one",
+        "wrong_device",
+        "a_new_number_after_a_crash",
+        "the_device_of_the_number_after_a_crash",
+    ],
 )
 def test_the_example_catches_a_wrong_scheduler(
-    tmp_path: Path, file: str, old: str, new: str, says: str
+    tmp_path: Path, packages: str, faults: str, file: str, old: str, new: str, says: str
 ) -> None:
     scripts = mutate(tmp_path, file, old, new)
-    packages = ["--packages", "packages/models packages/serving"]
-    done, report = run_example(tmp_path / "out", *packages, scripts=scripts)
+    done, report = run_example(tmp_path / "out", "--packages", packages, faults=faults, scripts=scripts)
     assert (report["verdict"], done.returncode) == ("failed", 1)
     assert any(says in test.get("message", "") for test in report["tests"])
 

@@ -154,6 +154,8 @@ def test_unknown_fault_is_refused(run: Package) -> None:
         ("models", "tests/test_shapes.py::test_parameters_add_up", "5", "4", "gw5", "error"),
         ("models", "tests/test_shapes.py::test_parameters_add_up", "5", "5,6", "gw5", "error"),
         ("models", "tests/test_shapes.py::test_parameters_add_up", "5", "", "gw5", "error"),
+        ("models", "tests/test_shapes.py::test_parameters_add_up", "5", "5", "gw13", "error"),
+        ("models", "tests/test_shapes.py::test_parameters_add_up", "5", "5", "gw4", "error"),
         ("models", "tests/test_parallel.py::test_peer_copy", "2,3", "2,3", "gw2", "passed"),
         ("models", "tests/test_parallel.py::test_peer_copy", "2", "2", "gw2", "error"),
         (
@@ -169,10 +171,12 @@ def test_unknown_fault_is_refused(run: Package) -> None:
         ("trainer", "tests/test_worker.py::test_number_is_the_device", "3", ALL_DEVICES, "gw3", "passed"),
         ("trainer", "tests/test_worker.py::test_number_is_the_device", "3", ALL_DEVICES, "gw2", "error"),
         ("trainer", "tests/test_worker.py::test_number_is_the_device", "3", "3", "gw3", "skipped"),
+        ("trainer", "tests/test_worker.py::test_number_is_the_device", "3", ALL_DEVICES, "gw11", "error"),
         ("trainer", "tests/test_distributed.py::test_four_devices", "4,5,6,7", ALL_DEVICES, "gw4", "passed"),
         ("trainer", "tests/test_distributed.py::test_four_devices", "4,5,6,7", ALL_DEVICES, "gw5", "error"),
         ("trainer", "tests/test_config.py::test_defaults", "", "", "gw0", "passed"),
         ("trainer", "tests/test_config.py::test_defaults", "0", "0", "gw0", "error"),
+        ("trainer", "tests/test_config.py::test_defaults", "", "", "gw8", "error"),
         ("data", "tests/unit/test_sharding.py::ShardTest::test_index_is_checked", "", "", "gw0", "passed"),
         ("data", "tests/unit/test_sharding.py::ShardTest::test_index_is_checked", "", "0", "gw0", "error"),
     ],
@@ -197,4 +201,5 @@ def test_device_in_use(run: Package, node: str, devices: str, outcome: str) -> N
     with open(locks / "node-1", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         slot = {"GPUCI_NODE": node, "GPUCI_GPUS": devices, "CUDA_VISIBLE_DEVICES": devices}
+        slot |= {"PYTEST_XDIST_WORKER": f"gw{devices[0]}", "PYTEST_XDIST_WORKER_COUNT": "8"}
         assert run.outcomes("models", test, **slot) == {test: outcome}

@@ -1,8 +1,9 @@
 """Each GPU test proves that its devices are the ones it was given, and that no other test uses them.
 
-gpuci tells a test process the name of its node (`GPUCI_NODE`) and the devices of its slot
-(`GPUCI_GPUS`, as in the `start` record of the journal). While a test runs it holds an exclusive lock
-on each device that it may use. Outside gpuci nothing is checked.
+gpuci tells a test process the name of its node (`GPUCI_NODE`), its worker's name
+(`PYTEST_XDIST_WORKER`) and the devices of its slot (`GPUCI_GPUS`, as in the `start` record of the
+journal). While a test runs it holds an exclusive lock on each device that it may use. Outside gpuci
+nothing is checked.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def own_devices(item: pytest.Item, *, by_worker: bool = False) -> Iterator[None]
     if "GPUCI_NODE" not in os.environ:
         yield
         return
+    own_worker()
     needed = devices_needed(item)
     devices = visible_devices() if needed == 0 else devices_in_use(by_worker)
     check(devices, needed)
@@ -58,7 +60,25 @@ def own_devices(item: pytest.Item, *, by_worker: bool = False) -> Iterator[None]
 def no_devices() -> None:
     """Fail if a test of the cpu pool sees a device."""
     if "GPUCI_NODE" in os.environ:
+        own_worker()
         check(visible_devices(), needed=0)
+
+
+def own_worker() -> None:
+    """Fail if the worker's number is none of the node's, or its device has another number.
+
+    A replacement for a worker that crashed may get a new number, or a device by it. Whoever finds
+    a device by the number would then take another worker's, or skip for want of one.
+    """
+    if "GPUCI_NODE" not in os.environ:
+        return
+    name, count = os.environ["PYTEST_XDIST_WORKER"], int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    workers = [f"gw{number}" for number in range(count)]
+    if name not in workers:
+        pytest.fail(f"worker {name} is none of the {count} of this node", pytrace=False)
+    first, own = granted_devices()[:1], torch.cuda.MACHINE[workers.index(name) % NODE_GPUS]
+    if first and first[0] in torch.cuda.MACHINE and first[0] != own:
+        pytest.fail(f"worker {name} belongs to device {own}, its slot has {first[0]}", pytrace=False)
 
 
 def visible_devices() -> tuple[str, ...]:

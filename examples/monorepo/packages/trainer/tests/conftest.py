@@ -16,6 +16,7 @@ from trainer.loop import active_runs
 def own_device(request: pytest.FixtureRequest) -> None:
     if request.node.get_closest_marker("cpu"):
         return
+    gpu_proof.own_worker()
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[len("gw") :])
     if torch.cuda.device_count() <= number:
         pytest.skip(f"worker {number} has no GPU of its own")
