@@ -169,9 +169,9 @@ def _shards(report: Report, page: _Page) -> Iterator[str]:
         yield from wrap(used, page.width, first="  ", rest="  ")
     peak = summary.highest_peak(report)
     if peak is not None:
-        head = f"  GPU memory: highest peak {size(peak.peak_memory_bytes or 0)} in "
-        name = clip_middle(one_line(peak.nodeid), max(30, page.width - len(head)))
-        yield from wrap(name, page.width, first=head, rest="    ")
+        head = f"GPU memory: highest peak {size(peak.peak_memory_bytes or 0)} in "
+        name = clip_middle(one_line(peak.nodeid), max(30, page.width - len(head) - 2))
+        yield from wrap(head + name, page.width, first="  ", rest="    ")
 
 
 def _shard(row: ShardReport, page: _Page) -> Iterator[str]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuci.errors import ConfigError
-from gpuci.model import Report, ShardReport, TestResult
+from gpuci.model import LearnedNeed, Report, ShardReport, TestResult
 from gpuci.reporting.document import from_document, to_document
 from gpuci_node.contract import OUTCOMES, VERDICTS
 
@@ -55,6 +55,13 @@ REPORTS = st.builds(
     seconds=TIMES,
     setup_seconds=TIMES,
     sha=st.none() | st.text(),
+    needs=st.dictionaries(
+        st.text().map(lambda name: f"a.py::{name}"),
+        st.builds(
+            LearnedNeed, st.integers(1, 1024), st.booleans(), st.text(), st.text(), st.none() | st.just(1)
+        ),
+        max_size=3,
+    ),
 )
 
 
@@ -90,6 +97,8 @@ def test_keys_that_others_rely_on(red_report: Report) -> None:
         (["counts", "great"], 1, "counts should be one of"),
         (["counts", "passed"], 1.5, "counts.passed should be a whole number"),
         (["warnings"], [3], "warnings should be a list of texts"),
+        (["needs"], [], "needs should be a map"),
+        (["needs", "a.py::t"], {"gpus": 0}, "needs 'a.py::t': gpus should be from 1 to 1024, not 0"),
         (["tests"], {}, "tests should be a list"),
         (["tests", 0], "x", "tests[0] should be an object"),
         (["tests", 0], {"nodeid": "a"}, "tests[0].outcome is missing"),

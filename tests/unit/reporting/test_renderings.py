@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuci.model import Report, ShardReport, TestResult
+from gpuci.model import LearnedNeed, Report, ShardReport, TestResult
 from gpuci.reporting import markdown, terminal
 from gpuci.reporting.text import width_of
 from gpuci_node.contract import OUTCOMES, VERDICTS, count_outcomes
@@ -57,6 +57,11 @@ REPORTS = st.builds(
     ).map(tuple),
     warnings=st.lists(HOSTILE, max_size=2).map(tuple),
     seconds=st.floats(0, 1e5),
+    needs=st.dictionaries(
+        HOSTILE,
+        st.builds(LearnedNeed, st.integers(1, 1024), st.booleans(), HOSTILE, HOSTILE, st.none() | st.just(1)),
+        max_size=3,
+    ),
 )
 
 
@@ -305,3 +310,25 @@ def test_of_many_such_tests_the_longest_are_named(render: Callable[[Report], str
     assert re.search(r"and (25|10) more", text)
     shown = text.partition("without using it")[2]
     assert re.findall(r"t\d\d", shown)[:3] == ["t29", "t28", "t27"]
+
+
+@pytest.mark.parametrize("render", [terminal.render, markdown.render], ids=["terminal", "markdown"])
+def test_needs_that_the_plan_knew_are_not_told_again(render: Callable[[Report], str]) -> None:
+    known = {"a.py::known": LearnedNeed(8, because="why")}
+    assert "Needs" not in render(Report("passed", "", {}, (), (), needs=known))
+    text = render(Report("passed", "", {}, (), (), needs={**known, "a.py::new": LearnedNeed(4, planned=1)}))
+    assert "Needs differ from the plan (1 test)" in text
+    assert "known" not in text
+
+
+def test_many_needs_are_counted_widest_first() -> None:
+    needs = {f"a.py::t{n}": LearnedNeed(n, because="why", planned=1) for n in range(2, 10)}
+    report = Report(
+        "passed", "", {}, (), (), needs={**needs, "a.py::last": LearnedNeed(1, True, "mark", planned=1)}
+    )
+    text = terminal.render(report)
+    assert (
+        "(9 tests)\n  a.py::last\n    1 -> the node alone: mark\n  a.py::t9\n    1 -> 9 GPUs: why\n" in text
+    )
+    assert "\n  and 4 more\n  plan them right with --durations report.json" in text
+    assert "a.py::t2\n" in terminal.render(report, verbose=True)
