@@ -275,4 +275,6 @@ def tree_file(path: str, tree: str) -> Optional[str]:
     if not real.startswith(os.path.join(tree, "")):
         return None
     below = real[len(tree) :].split(os.sep)
-    return None if "site-packages" in below or "dist-packages" in below else real
+    if "site-packages" in below or "dist-packages" in below:
+        return None
+    return real if os.path.isfile(real) else None  # our own code may be in an archive below the tree

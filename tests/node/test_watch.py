@@ -103,6 +103,13 @@ LIBRARIES = {
         def choose():
             os.environ["CUDA_VISIBLE_DEVICES"] = "1"
     """,
+    "torch.py": """
+        class cuda:
+            started = []
+            @classmethod
+            def is_initialized(cls):
+                return cls.started
+    """,
     "lib_workers.py": "import os\ndef worker(): return os.environ.get('PYTEST_XDIST_WORKER')\n",
 }
 PORT = "import socket\ndef free():\n    s = socket.socket(); s.bind(('127.0.0.1', 0)); s.close()\n"
@@ -283,6 +290,21 @@ def test_imports_are_seen_in_all_modes(tmp_path: Path, test_python: str, args: t
         (BINDS, "helpers.py"),
         (BINDS, "test_b.py"),
     }
+
+
+def test_gpu_is_blamed_on_the_file_that_was_imported(tmp_path: Path, test_python: str) -> None:
+    start = "import torch; torch.cuda.started.append(1)"
+    found = collect(
+        tmp_path, test_python, {"test_a.py": "import torch", "test_b.py": start, "test_c.py": start}
+    )
+    assert found.relative("unsafe") == {("torch has initialised CUDA", "test_b.py")}
+
+
+def test_event_that_can_not_be_judged_is_a_finding(tmp_path: Path, test_python: str) -> None:
+    found = collect(tmp_path, test_python, {"test_a.py": "import sys; sys.audit('sqlite3.connect')"})
+    [(reason, path)] = found.relative("findings")
+    assert reason.startswith("sqlite3.connect could not be judged")
+    assert path is None
 
 
 def test_threads_are_blamed_on_the_file_that_was_imported(tmp_path: Path, test_python: str) -> None:
