@@ -173,21 +173,20 @@ class Parents:
         if parent.root is None:
             self._base, self._base_id = ("none", None) if findings else ("ready", parent.id)
             parent.leaving = bool(findings)
-            return [self._not_forked(parent, finding) for finding in findings]
+            return [self._not_forked(parent, finding["path"], finding["reason"]) for finding in findings]
         root = self._roots[parent.root]
         if not findings:
             return self._collected(parent, root)
         parent.leaving = True
         parent.give(LEAVE_SECONDS, now)
-        culprits = {finding["path"] for finding in findings} & set(root.files)
-        if culprits and all(finding["path"] in root.files for finding in findings):
-            notes = [
-                self._set_apart(parent, root, finding["path"], finding["reason"]) for finding in findings
-            ]
+        reasons: Dict[str, List[str]] = {}
+        for finding in findings:
+            reasons.setdefault(finding["path"], []).append(finding["reason"])
+        if all(path in root.files for path in reasons):
             self._again(root, "each")
-            return notes
+            return [self._set_apart(parent, root, path, ", ".join(why)) for path, why in reasons.items()]
         root.status = "each"
-        return [self._not_forked(parent, finding) for finding in findings]
+        return [self._not_forked(parent, path, ", ".join(why)) for path, why in reasons.items()]
 
     def _collected(self, parent: Parent, root: Root) -> Effects:
         root.status = "ready"
@@ -205,9 +204,8 @@ class Parents:
         root.apart.add(file)
         return _note(parent, "own_process", "%s runs in a process of its own: %s" % (file, why))
 
-    def _not_forked(self, parent: Parent, finding: Json) -> Write:
-        blame = "%s: " % finding["path"] if finding["path"] else ""
-        return _note(parent, "not_forked", blame + finding["reason"])
+    def _not_forked(self, parent: Parent, path: str, why: str) -> Write:
+        return _note(parent, "not_forked", "%s: %s" % (path, why) if path else why)
 
     # -- its end -----------------------------------------------------------------------------------
 
