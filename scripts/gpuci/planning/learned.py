@@ -83,14 +83,12 @@ def _without(owner: Piece, made: Sequence[Piece], estimates: Estimates) -> Piece
 def _wider(planned: Need, need: LearnedNeed, config: Config) -> Need:
     """At least what is planned, at most what the profile has; `alone` is mode serial."""
     most = config.profile(planned.profile).gpus
+    gpus = need.gpus
+    if need.mark:  # what it asks for today: the configuration may say another number, or nothing any more
+        rules = [rule for rule in config.markers if fnmatchcase(need.mark, rule.name)]
+        gpus = max((rule.gpus for rule in rules if rule.gpus is not None), default=0)
+        if not rules:
+            return planned
     if need.alone:
         return Need("serial", most, planned.profile)
-    return planned._replace(gpus=min(max(planned.gpus, _gpus(need, config)), most))
-
-
-def _gpus(need: LearnedNeed, config: Config) -> int:
-    """What the mark asks for today: the configuration may say another number than when it was learned."""
-    if not need.mark:
-        return need.gpus
-    rules = [rule.gpus for rule in config.markers if fnmatchcase(need.mark, rule.name)]
-    return max((gpus for gpus in rules if gpus is not None), default=0)
+    return planned._replace(gpus=min(max(planned.gpus, gpus), most))

@@ -139,9 +139,7 @@ def _notes(
             "estimated from tests near them, else durations.default-seconds"
         )
     if learned:
-        notes.append(
-            f"{_count(len(learned), 'need')} learned by earlier runs: `gpuci explain` says which"
-        )
+        notes.append(f"{_count(len(learned), 'need')} learned by earlier runs: `gpuci explain` says which")
     if asked is not None and len(shards) != asked:
         notes.append(f"{_count(asked, 'shard')} asked for, the plan has {len(shards)}")
     if manifest.errors:

@@ -91,6 +91,7 @@ A, B, C = target("a"), target("b"), target("c")
         pytest.param([target("a", runs_on="small")], {"a": EIGHT}, [("normal", 2, "all")], id="a small node"),
         pytest.param([A], {"a": LearnedNeed(8, mark="four")}, [("normal", 4, "all")], id="the rule changed"),
         pytest.param([A], {"a": LearnedNeed(8, mark="gone")}, [("normal", 1, "all")], id="the rule is gone"),
+        pytest.param([A], {"a": LearnedNeed(1, True, mark="gone")}, [("normal", 1, "all")], id="not alone"),
         pytest.param([A], {}, [("normal", 1, "all")], id="nothing learned"),
         pytest.param(
             [A, B],
