@@ -8,7 +8,6 @@ although their beginning ran once, before.
 """
 
 import contextlib
-import ctypes
 import inspect
 import os
 import select
@@ -17,16 +16,10 @@ import sys
 import threading
 import time
 import warnings
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
-# CUresult in cuda.h: "If cuInit() has not been called, any function from the driver API will return
-# CUDA_ERROR_NOT_INITIALIZED" (CUDA driver API, Initialization); 34 is the library to link against, no driver.
-_NOT_INITIALISED = (3, 34)
-# What a GPU runtime opens and NVML does not. NVML, by which torch counts devices when it is told
-# PYTORCH_NVML_BASED_CUDA_CHECK=1, opens /dev/nvidiactl and /dev/nvidia0... and leaves them open; a copy may
-# initialise CUDA after it (pytorch/pytorch#85951, #83973). CUDA opens /dev/nvidia-uvm besides, graphics
-# /dev/nvidia-modeset. AMD's runtime opens /dev/kfd; its management library reads sysfs and /dev/dri.
-_DEVICES = ("/dev/nvidia-uvm", "/dev/nvidia-modeset", "/dev/kfd")
+from gpuci_node import runtimes
+
 _TRIAL_SECONDS = 10.0
 _LEAVE_SECONDS = 0.25  # from the end of a thread to its leaving /proc, on a loaded machine
 # Whose threads they may be; named in the reason.
@@ -95,58 +88,9 @@ def facts() -> List[Fact]:
     return _native_threads(_staying(others))
 
 
-# -- GPUs ------------------------------------------------------------------------------------------
-
-
 def gpu() -> List[str]:
     """Say which GPU runtime is initialised in this process; initialises none."""
-    found = []
-    if _torch_is_initialised():
-        found.append("torch has initialised CUDA")
-    if _driver_is_initialised():
-        found.append("the CUDA driver is initialised")
-    return found + open_devices(_open_files())
-
-
-def _torch_is_initialised() -> bool:
-    cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    with contextlib.suppress(Exception):  # torch that is being imported
-        return cuda is not None and bool(cuda.is_initialized())
-    return False
-
-
-def _driver_is_initialised() -> bool:
-    """Ask the CUDA driver's library if it is loaded (dlopen(3), RTLD_NOLOAD); in doubt it is."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-    except OSError:
-        return False  # not loaded
-    try:
-        return driver.cuDeviceGetCount(ctypes.byref(ctypes.c_int())) not in _NOT_INITIALISED
-    except AttributeError:
-        return True
-
-
-def open_devices(paths: Iterable[str]) -> List[str]:
-    """Say which of these open files mean that a GPU runtime is in use."""
-    return sorted({"%s is open" % path for path in paths if path.startswith(_DEVICES)})
-
-
-def _open_files() -> Iterator[str]:
-    for fd in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):
-            yield os.readlink("/proc/self/fd/" + fd)
-
-
-def _mapped(name: str) -> List[str]:
-    """Paths of the loaded libraries that have `name` in their file names."""
-    with open("/proc/self/maps", "rb") as stream:
-        text = stream.read()
-    wanted = name.encode()
-    if wanted not in text:
-        return []
-    paths = {os.fsdecode(line.split(None, 5)[5]) for line in text.splitlines() if wanted in line}
-    return sorted(path for path in paths if name in os.path.basename(path))
+    return runtimes.initialised()
 
 
 # -- threads ---------------------------------------------------------------------------------------
@@ -230,6 +174,17 @@ def _native_threads(threads: Set[int]) -> List[Fact]:
     for thread in sorted(threads):
         names.setdefault(_name(thread), []).append(thread)
     return [Fact("a thread of C code runs: %s%s" % (name, loaded), tuple(ids)) for name, ids in names.items()]
+
+
+def _mapped(name: str) -> List[str]:
+    """Paths of the loaded libraries that have `name` in their file names."""
+    with open("/proc/self/maps", "rb") as stream:
+        text = stream.read()
+    wanted = name.encode()
+    if wanted not in text:
+        return []
+    paths = {os.fsdecode(line.split(None, 5)[5]) for line in text.splitlines() if wanted in line}
+    return sorted(path for path in paths if name in os.path.basename(path))
 
 
 def _name(thread: int) -> str:

@@ -14,7 +14,7 @@ import weakref
 from types import CodeType, FrameType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-from gpuci_node import processes, reads, safety
+from gpuci_node import processes, reads, runtimes, safety
 from gpuci_node.safety import Finding
 
 # Read by libraries that count devices for `skipif`, which see the same in every process that collects:
@@ -47,7 +47,8 @@ class Watch:
         self._files: Dict[str, Optional[str]] = {}  # what `_tree_file` said
         self._file: Optional[str] = None  # of the tree, imported last, and not by another one
         self._born: Dict[int, Optional[str]] = {}  # threads: the file that was imported when they appeared
-        self._states: Dict[str, Optional[str]] = {}  # what `safety.gpu` says: the same
+        self._states: Dict[str, Optional[str]] = {}  # what `runtimes.initialised` says: the same
+        self._pipes: Dict[str, Optional[str]] = {}  # the open ones: the same
         self._sockets: List[Tuple[Any, str]] = []
         self._children: Set[int] = set()
         self._spawner: Optional[str] = None
@@ -64,7 +65,7 @@ class Watch:
         self._listening.append(self._on_event)
 
     def stop(self) -> None:
-        """End noting, and look at what lives on: sockets, child processes."""
+        """End noting, and look at what lives on: child processes, pipes, sockets."""
         if not self._listening:
             return
         self._listening.clear()
@@ -72,10 +73,7 @@ class Watch:
             self._variables.restore()
         self._look()
         self._meet_children()
-        for reference, path in self._sockets:
-            sock = reference()
-            if sock is not None and sock.fileno() != -1:
-                self._add("keeps a socket open that was made" + _WHEN, path)
+        self._meet_descriptors()
 
     def unsafe(self) -> List[Finding]:
         """All that stands against a fork now: `findings`, and the state of the process with whom to blame."""
@@ -132,7 +130,9 @@ class Watch:
 
     def _look(self) -> None:
         self._born = {thread: self._born.get(thread, self._file) for thread in safety.tasks()}
-        for reason in safety.gpu():
+        pipes = {file for file in runtimes.open_files() if file.startswith("pipe:")}
+        self._pipes = {pipe: self._pipes.get(pipe, self._file) for pipe in pipes}
+        for reason in runtimes.initialised():
             self._states.setdefault(reason, self._file)
 
     def _meet_children(self) -> None:
@@ -141,6 +141,15 @@ class Watch:
         self._children |= new
         if new and self._spawner is not None:
             self._add("starts a process that lives on" + _WHEN, self._spawner)
+
+    def _meet_descriptors(self) -> None:
+        """Ends of pipes (a `multiprocessing.Queue`) and sockets that are open still."""
+        for path in filter(None, self._pipes.values()):
+            self._add("keeps a pipe open that was made" + _WHEN, path)
+        for reference, path in self._sockets:
+            sock = reference()
+            if sock is not None and sock.fileno() != -1:
+                self._add("keeps a socket open that was made" + _WHEN, path)
 
     # -- whom to blame ---------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gpuci_node import safety
+from gpuci_node import runtimes, safety
 
 SCRIPTS = str(Path(__file__).resolve().parents[2] / "scripts")
 ASK = "\nimport json\nfrom gpuci_node import safety\nprint(json.dumps(safety.unsafe()))\n"
@@ -241,7 +241,7 @@ def test_torch_is_asked(monkeypatch: pytest.MonkeyPatch, initialised: bool | Non
         torch.cuda = ModuleType("torch.cuda")
         torch.cuda.is_initialized = lambda: initialised
     monkeypatch.setitem(sys.modules, "torch", torch)
-    assert safety.gpu() == (["torch has initialised CUDA"] if initialised else [])
+    assert runtimes.initialised() == (["torch has initialised CUDA"] if initialised else [])
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_torch_is_asked(monkeypatch: pytest.MonkeyPatch, initialised: bool | Non
     ],
 )
 def test_devices(files: list[str], said: list[str]) -> None:
-    assert safety.open_devices(files) == said
+    assert runtimes.open_devices(files) == said
 
 
 # -- hooks -----------------------------------------------------------------------------------------

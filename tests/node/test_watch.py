@@ -115,6 +115,7 @@ LIBRARIES = {
 PORT = "import socket\ndef free():\n    s = socket.socket(); s.bind(('127.0.0.1', 0)); s.close()\n"
 BINDS, READS, WRITES = "binds a socket", "reads ", "writes "
 WORKER = READS + "PYTEST_XDIST_WORKER"
+PIPE = "keeps a pipe open that was made"
 SOCKET = "keeps a socket open that was made"
 PROCESS = "starts a process that lives on"
 WORKERID = "reads workerinput['workerid']"
@@ -145,7 +146,9 @@ MODULES = {
     "event loop, closed": ("import asyncio; asyncio.new_event_loop().close()", NOTHING),
     "database in a file": ("import sqlite3; DB = sqlite3.connect('a.db')", {"opens an SQLite database"}),
     "database in memory": ("import sqlite3; DB = sqlite3.connect(':memory:')", NOTHING),
-    "a server": (SERVER, {PROCESS}),
+    "a server": (SERVER, {PROCESS, PIPE}),
+    "a queue": ("import multiprocessing; Q = multiprocessing.Queue()", {PIPE}),
+    "a pipe, closed": ("import os; [os.close(fd) for fd in os.pipe()]", NOTHING),
     "a program that ended": (ENDED, NOTHING),
     "worker's name": ("import os; W = os.environ['PYTEST_XDIST_WORKER']", {WORKER}),
     "worker's name by get": ("import os; W = os.environ.get('PYTEST_XDIST_WORKER')", {WORKER}),
@@ -253,11 +256,13 @@ def test_module(tmp_path_factory: pytest.TempPathFactory, test_python: str, what
                 "test_a.py": "import os; os.environ._data = dict(os.environ._data.items())",
                 "test_b.py": SERVER,
             },
-            {(PROCESS, "test_b.py")},
+            {(PROCESS, "test_b.py"), (PIPE, "test_b.py")},
             id="what is below os.environ replaced",
         ),
         pytest.param(
-            {"test_a.py": SERVER, "test_b.py": ENDED}, {(PROCESS, "test_a.py")}, id="one runs, one ended"
+            {"test_a.py": SERVER, "test_b.py": ENDED},
+            {(PROCESS, "test_a.py"), (PIPE, "test_a.py")},
+            id="one runs, one ended",
         ),
     ],
 )
