@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 from types import FrameType
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from gpuci_node import journal, processes
 from gpuci_node.child import Child, Lines, Pipes
@@ -42,7 +42,7 @@ class Starter:
         self._selector = selectors.DefaultSelector()
         self._commands = Lines(longest=1 << 30)
         self._in_child = processes.die_with_parent()
-        self._deaths = _death_pipe()
+        self._deaths, self._wake = _death_pipe()
         self._selector.register(0, selectors.EVENT_READ, self._read_commands)
         self._selector.register(self._deaths, selectors.EVENT_READ, self._read_deaths)
         self._open = True
@@ -196,7 +196,8 @@ class Starter:
             self._children[pid] = child
             if child.signal is not None:
                 processes.send(pid, child.signal)
-        self._bury()  # it may be dead already
+        # It may be dead already. Not at once: first all that it said is passed on.
+        os.write(self._wake, b"\0")
 
     def _read_output(self, child: Child, fd: int) -> bool:
         data = self._read(fd)
@@ -217,9 +218,6 @@ class Starter:
 
     def _read_deaths(self, fd: int) -> None:
         os.read(fd, _CHUNK)
-        self._bury()
-
-    def _bury(self) -> None:
         dead = [child for pid, child in self._children.items() if _next_dead(os.P_PID, pid) == pid]
         # All at once: nobody is heard meanwhile.
         leaving = [child for child in dead if not child.stopped]
@@ -271,14 +269,14 @@ def _do_nothing(_number: int, _frame: Optional[FrameType]) -> None:
     return
 
 
-def _death_pipe() -> int:
-    """A descriptor that becomes readable with each SIGCHLD."""
+def _death_pipe() -> Tuple[int, int]:
+    """A descriptor that becomes readable with each SIGCHLD, and the one to write to for the same effect."""
     reader, writer = os.pipe()
     for fd in (reader, writer):
         os.set_blocking(fd, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, _do_nothing)
-    return reader
+    return reader, writer
 
 
 def _write_json(directory: str, name: str, content: Dict[str, Any]) -> str:
