@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 from gpuci_node import contract, records, spec
 from gpuci_node.effects import Dump, Effects, Exit, Kill, Start, Tell, Write
+from gpuci_node.merges import Merges
 from gpuci_node.parents import Parents, Source
 from gpuci_node.process import LEAVE_SECONDS, Assignment, Living, Process, Task, cause
 from gpuci_node.slots import Slot, SlotTable, order_key
@@ -30,6 +31,7 @@ class Engine:
         self._slots = SlotTable(node["gpus"], node["workers_per_gpu"], node["cpu_workers"])
         self._roots = {root["path"]: root for root in job["roots"]}
         self._parents = Parents(job, self._slots.size)
+        self._merges = Merges(job, self._slots.size)
         self._processes: Dict[str, Process] = {}
         self._sequence = 0
         self._started = 0
@@ -60,12 +62,16 @@ class Engine:
     @property
     def finished(self) -> bool:
         """Whether nothing runs and nothing waits."""
+        return self._tests_done and self._merges.finished
+
+    @property
+    def _tests_done(self) -> bool:
         return not self._processes and not self._queue and not self._parents.living
 
     @property
     def running(self) -> List[str]:
         """Ids of the living processes."""
-        return [*self._processes, *self._parents.living]
+        return list(self._living)
 
     def width(self, process_id: str) -> int:
         """How many GPUs a living process holds."""
@@ -94,7 +100,8 @@ class Engine:
                 refused.add(wish)
                 waiting.append((key, task))
         self._queue = waiting
-        return effects + self._look_ahead(now) + self._retire(now)
+        merging = self._merges.start(now) if self._tests_done else []
+        return effects + self._look_ahead(now) + self._retire(now) + merging
 
     def _prepare(self, task: Task, now: float, most: int) -> Effects:
         return self._parents.prepare(task, now) if self._parents.collecting < most else []
@@ -211,7 +218,7 @@ class Engine:
 
     def on_record(self, process_id: str, said: Any, now: float) -> Effects:
         """Take what a process said; what is no record is dropped (a test may have written it)."""
-        process = self._processes.get(process_id) or self._parents.living[process_id]
+        process = self._living[process_id]
         if self._stopping:
             return []
         if process.timed_out:
@@ -219,12 +226,17 @@ class Engine:
             return self._kill(process_id)
         record = records.read(said)
         if not isinstance(process, Process):
-            self._changed = True
-            return [] if record is None else self._parents.on_record(process_id, record, now)
+            return [] if record is None else self._on_record_of_others(process_id, record, now)
         if record is None or record.get("task", process.first.task.sequence) not in process.assignments:
             return self._bad_record(process)
         effects: Effects = getattr(self, "_on_" + record["kind"])(process, record, now)
         return effects
+
+    def _on_record_of_others(self, process_id: str, record: Json, now: float) -> Effects:
+        self._changed = True
+        if process_id in self._merges.living:
+            return self._merges.on_record(process_id, record)
+        return self._parents.on_record(process_id, record, now)
 
     def _bad_record(self, process: Process) -> Effects:
         """Say it once: there may be millions."""
@@ -251,6 +263,10 @@ class Engine:
         effects = self._adopt(process, process.first)
         self._between_tests(process, now)
         return effects
+
+    def _on_coverage(self, process: Process, record: Json, now: float) -> Effects:
+        self._merges.measured(process.root)
+        return []
 
     def _on_ready(self, process: Process, record: Json, now: float) -> Effects:
         return self._bad_record(process)
@@ -347,6 +363,8 @@ class Engine:
         if process_id in self._parents.living:
             effects = self._parents.on_exit(process_id, end)
             return [] if self._stopping else effects
+        if process_id in self._merges.living:
+            return self._merges.on_exit(process_id, end)
         process = self._processes.pop(process_id)
         effects = []
         again: List[Task] = []
@@ -435,7 +453,7 @@ class Engine:
 
     @property
     def _living(self) -> Dict[str, Living]:
-        return {**self._processes, **self._parents.living}
+        return {**self._processes, **self._parents.living, **self._merges.living}
 
     def next_deadline(self) -> Optional[float]:
         """When `on_deadline` is due next, or None."""
@@ -464,6 +482,7 @@ class Engine:
         """No new processes, no further records: what is due stays without one."""
         self._stopping = True
         self._queue = []
+        self._merges.stop()
 
     # -- records -----------------------------------------------------------------------------------
 

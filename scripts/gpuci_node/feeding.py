@@ -36,6 +36,7 @@ class Feeder:
         self._now: Optional[Due] = None
         self._more = bool(spec["more"])
         self.memory_kept: Callable[[str], Optional[str]] = lambda file: None
+        self.unit_done: Callable[[], None] = lambda: None
 
     @property
     def now(self) -> Due:
@@ -87,6 +88,7 @@ class Feeder:
 
     def _ask(self) -> None:
         """Get units until there is an item to run, or there are no more."""
+        self.unit_done()
         while self._more and not self._due:
             self._line.channel.send("next")
             command = self._line.control.receive()

@@ -10,7 +10,7 @@ from typing import Any, Dict, Generator, List, Optional
 
 import pytest
 
-from gpuci_node import identity, options, outcome, policy, safety, torch_memory, usage, warm
+from gpuci_node import coverage_data, identity, options, outcome, policy, safety, torch_memory, usage, warm
 from gpuci_node.collecting import Collection
 from gpuci_node.feeding import Feeder
 from gpuci_node.fork import Forking
@@ -30,6 +30,7 @@ class WorkerPlugin:
         self.tracker: Optional[outcome.Tracker] = None
         self.usage = usage.Usage()
         self.memory = torch_memory.Memory()
+        self.coverage = coverage_data.Measuring(spec)
         self.early_cuda = False
 
     def send(self, kind: str, **fields: Any) -> None:
@@ -38,14 +39,21 @@ class WorkerPlugin:
 
     # -- options ---------------------------------------------------------------------------------
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_load_initial_conftests(self, args: List[str]) -> None:
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_load_initial_conftests(
+        self, early_config: pytest.Config, args: List[str]
+    ) -> Generator[None, Any, None]:
         # Before the final parse, so that an option of a plugin that is not installed (-n) does no harm.
         ours = own_arguments(self.spec)
         kept, taken = options.neutralise([arg for arg in args if arg not in ours])
         args[:] = ours + kept
         for option in taken:
             self.send("note", level="info", topic="neutralised", text=option)
+        measures = self.coverage.prepare(early_config.known_args_namespace)
+        yield
+        if measures:
+            self.coverage.adopt(early_config.pluginmanager)
+            self.send("coverage")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -120,6 +128,7 @@ class WorkerPlugin:
         if not self.early_cuda:
             self.feeder = Feeder(self.spec, self.parent.line, self.collection)
             self.feeder.memory_kept = self.memory.returned
+            self.feeder.unit_done = self.coverage.save
             self.feeder.loop(session)
         return True
 
@@ -182,6 +191,9 @@ class WorkerPlugin:
             self.tracker.add(report)
 
     # -- the end ---------------------------------------------------------------------------------
+
+    def pytest_sessionfinish(self) -> None:
+        self.coverage.finish()
 
     def pytest_keyboard_interrupt(self, excinfo: "pytest.ExceptionInfo[BaseException]") -> None:
         self.send("interrupted", text=outcome.one_line("%s: %s" % (excinfo.typename, excinfo.value)))

@@ -111,6 +111,7 @@ _REQUIRED: Mapping[str, Mapping[str, Check]] = {
     },
     "collecting": {"file": _is_name},
     "ready": {"findings": _list_of(_is_reason)},
+    "coverage": {},
     "next": {},
     "spent": {"text": _is_text},
     "start": {**_TEST, "timeout": _is_seconds, **_PLACE},

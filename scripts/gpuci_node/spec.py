@@ -3,9 +3,12 @@
 Runs on the compute node (Python >= 3.8, standard library only).
 """
 
+import posixpath
 from typing import Any, Dict, List, Optional
 
 from gpuci_node.process import Process, Task
+
+NO_DATA = 5  # exit code of a merge that found nothing to merge
 
 Json = Dict[str, Any]
 
@@ -55,7 +58,31 @@ def _session(job: Json, root: Json, files: List[str]) -> Json:
         "files": files,
         "job_gpus": job["node"]["gpus"],
         "isolation": "mask" if no_gpus else root["gpu_isolation"],
+        "coverage": posixpath.join(job["paths"]["out"], parts(root["path"])),
     }
+
+
+def merge(job: Json, root: str) -> Json:
+    """The specification of a process that merges what pytest-cov measured in a root."""
+    out = job["paths"]["out"]
+    return {
+        "role": "coverage",
+        "root_dir": job["paths"]["root"],
+        "root": root,
+        "pythonpath": job["settings"]["pythonpath"],
+        "coverage": posixpath.join(out, parts(root)),
+        "data": posixpath.join(out, merged_file(root)),
+    }
+
+
+def parts(root: str) -> str:
+    """Where the test processes of a root leave coverage data, relative to the job's `out`."""
+    return posixpath.normpath("coverage/%s/coverage.parts" % root)
+
+
+def merged_file(root: str) -> str:
+    """The coverage data of a root, relative to the job's `out`; not hidden, as uploads leave those out."""
+    return posixpath.normpath("coverage/%s/coverage.data" % root)
 
 
 def unit(job: Json, task: Task) -> Json:

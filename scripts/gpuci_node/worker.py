@@ -15,7 +15,7 @@ import os
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
-from gpuci_node import processes, safety, warm
+from gpuci_node import coverage_data, processes, safety, warm
 from gpuci_node.channel import Channel, Control
 
 
@@ -28,6 +28,8 @@ def main(path: str) -> int:
     _answer_dumps()
     del sys.path[0]  # our zip file: tests see the path that `pytest` would give them
     sys.argv = ["pytest"]
+    if spec["role"] == "coverage":
+        return coverage_data.merge(spec, parent.line.channel)
     if spec["role"] != "base":
         code, forked = run(spec, parent)
         if not forked:
@@ -44,7 +46,8 @@ def _serve_as_base(spec: Dict[str, Any], parent: warm.Parent) -> Optional[Dict[s
     except ImportError as error:
         channel.send("broken", text=_no_pytest(error))
         return None
-    findings = [{"reason": reason, "path": ""} for reason in safety.unsafe()]
+    reasons = ["coverage measures already"] if coverage_data.measures() else safety.unsafe()
+    findings = [{"reason": reason, "path": ""} for reason in reasons]
     channel.send("ready", findings=findings)
     return None if findings else parent.serve()
 

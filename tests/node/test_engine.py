@@ -28,7 +28,7 @@ def job(
     return {
         "run": "r1",
         "event": "manual",
-        "paths": {"root": "/tree"},
+        "paths": {"root": "/tree", "out": "/out"},
         "node": {
             "name": "n1",
             "gpus": [str(gpu) for gpu in range(gpus)],

@@ -96,9 +96,17 @@ SAID = JSON | st.fixed_dictionaries({"kind": st.sampled_from(KINDS) | JSON}, opt
 JOB = {
     "run": "r1",
     "event": "manual",
-    "paths": {"root": "/tree"},
+    "paths": {"root": "/tree", "out": "/out"},
     "node": {"name": "n1", "gpus": ["0", "1"], "workers_per_gpu": 1, "cpu_workers": 0},
-    "settings": {"pytest_args": [], "pythonpath": [], "isolate": "file", "env": {}, "fork": True, "preload": [], "recycle_after_files": None},
+    "settings": {
+        "pytest_args": [],
+        "pythonpath": [],
+        "isolate": "file",
+        "env": {},
+        "fork": True,
+        "preload": [],
+        "recycle_after_files": None,
+    },
     "markers": [],
     "roots": [{"path": ".", "config_file": None, "args": [], "gpu_isolation": "mask"}],
     "units": [
