@@ -55,6 +55,15 @@ class Collection:
             if file is not None:
                 self._deselected[file].append(self.nodeid(item))
 
+    def shield(self, collector: pytest.Collector, result: Any) -> None:
+        """What ends a session while a file is imported (`pytest.exit`, `sys.exit`) costs only that file."""
+        left = result.excinfo is not None and issubclass(
+            result.excinfo[0], (pytest.exit.Exception, SystemExit)
+        )
+        if left and len(self.items) > 1 and isinstance(collector, pytest.File):
+            text = "%s: %s" % (result.excinfo[0].__name__, result.excinfo[1])
+            result.force_result(pytest.CollectReport(collector.nodeid, "failed", text, []))
+
     def report(self, report: pytest.CollectReport) -> None:
         """Keep what failed, and what was skipped as a whole."""
         nodeid = self._collector_id(report.nodeid)

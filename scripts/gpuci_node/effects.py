@@ -43,6 +43,13 @@ class Kill(NamedTuple):
     id: str
 
 
+class Stop(NamedTuple):
+    """End the job with this verdict."""
+
+    verdict: str
+    reason: str
+
+
 class Exit(NamedTuple):
     """How a test process ended: an exit code or a signal's name, and the last of what it printed.
 
@@ -56,5 +63,5 @@ class Exit(NamedTuple):
     born: bool = True
 
 
-Effect = Union[Write, Start, Tell, Dump, Kill]
+Effect = Union[Write, Start, Tell, Dump, Kill, Stop]
 Effects = List[Effect]

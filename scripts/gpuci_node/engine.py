@@ -41,11 +41,15 @@ class Engine:
         self._queue: List[Tuple[Any, Task]] = []  # in the order in which they ask for slots
         self._changed = True  # the queue, the slots or the parents, since the queue last asked for slots
         self._selects = {unit["id"]: contract.indexed(unit["select"]) for unit in job["units"]}
-        for unit in job["units"]:
-            own = unit["mode"] == "isolated"
-            self._enqueue(self._task(unit, unit["gpus"], unit["mode"] == "serial", own=own))
+        self._plan(job["units"])
 
     # -- scheduling ------------------------------------------------------------------------------
+
+    def _plan(self, units: List[Json]) -> None:
+        """Queue the units of the job."""
+        for unit in units:
+            own = unit["mode"] == "isolated"
+            self._enqueue(self._task(unit, unit["gpus"], unit["mode"] == "serial", own=own))
 
     def _task(self, unit: Json, gpus: int, alone: bool, **more: Any) -> Task:
         self._sequence += 1
@@ -90,7 +94,7 @@ class Engine:
             if self._slots.full:
                 waiting += self._queue[place:]
                 break
-            source = self._parents.source(task)
+            source = self._source(task)
             wish = (task.gpus, task.alone)
             if source is None:
                 held = held or task.gpus > 1 or task.alone
@@ -103,13 +107,16 @@ class Engine:
         merging = self._merges.start(now) if self._tests_done else []
         return effects + self._look_ahead(now) + self._retire(now) + merging
 
+    def _source(self, task: Task) -> Optional[Source]:
+        return self._parents.source(task)
+
     def _prepare(self, task: Task, now: float, most: int) -> Effects:
         return self._parents.prepare(task, now) if self._parents.collecting < most else []
 
     def _look_ahead(self, now: float) -> Effects:
         """While all slots are taken, one root is prepared in advance."""
         for _key, task in self._queue if self._slots.full else ():
-            if self._parents.source(task) is None:
+            if self._source(task) is None:
                 return self._prepare(task, now, 1)
         return []
 
@@ -260,7 +267,9 @@ class Engine:
         if process.collected is not None or not process.gathered.keys() >= set(process.files):
             return []
         process.collected = process.gathered
-        effects = self._adopt(process, process.first)
+        effects: Effects = []
+        for assignment in list(process.assignments.values()):
+            effects += self._adopt(process, assignment)
         self._between_tests(process, now)
         return effects
 
@@ -298,7 +307,7 @@ class Engine:
         process.in_flight, process.flying = nodeid, record["task"]
         process.source = {"file": record["file"], "line": record["line"]}
         start = {"kind": "start", "unit": process.flown.task.unit["id"], "nodeid": nodeid}
-        return [*effects, Write({**start, "timeout": process.limit, **process.seat})]
+        return [*effects, Write({**start, "timeout": process.limit, **process.seat_of(nodeid)})]
 
     def _on_end(self, process: Process, record: Json, now: float) -> Effects:
         nodeid, assignment = record["nodeid"], process.assignments[record["task"]]
@@ -377,7 +386,7 @@ class Engine:
 
     def _go_on(self, process: Process, again: List[Task], now: float) -> Effects:
         """What is left of a file goes on at once in the same slot, where that is possible."""
-        source = self._parents.source(again[0]) if again else None
+        source = self._source(again[0]) if again else None
         same = source is not None and again[0].gpus == process.width
         for task in again[1:] if same else again:
             self._enqueue(task)
@@ -500,11 +509,12 @@ class Engine:
     def _record_end(
         self, process: Process, assignment: Assignment, nodeid: str, outcome: str, **fields: Any
     ) -> Write:
+        seat = process.seat_of(nodeid)
         known = [outcome, self.outcomes[nodeid]] if nodeid in self.outcomes else [outcome]
         self.outcomes[nodeid] = contract.worst_outcome(known)
         process.settle(nodeid)
         record = {"kind": "end", "unit": assignment.task.unit["id"], "nodeid": nodeid, "outcome": outcome}
-        return Write({"seconds": {}, "message": "", "output": "", **record, **process.seat, **fields})
+        return Write({"seconds": {}, "message": "", "output": "", **record, **seat, **fields})
 
     def _note(
         self,

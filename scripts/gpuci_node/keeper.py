@@ -16,7 +16,7 @@ import time
 from types import FrameType
 from typing import Any, Dict, List, Optional, Tuple
 
-from gpuci_node import contract, effects, engine, journal, processes, records
+from gpuci_node import contract, effects, engine, journal, processes, records, xdist_engine
 from gpuci_node.child import Lines
 
 _STOP_SECONDS = 0.6  # from SIGINT to SIGKILL for running tests when a job is ended
@@ -31,7 +31,8 @@ class Keeper:
     def __init__(self, job: Dict[str, Any]) -> None:
         self._job = job
         self._paths = job["paths"]
-        self._engine = engine.Engine(job)
+        xdist = job["settings"]["engine"] == "xdist"
+        self._engine = xdist_engine.XdistEngine(job) if xdist else engine.Engine(job)
         self._journal = journal.Journal(os.path.join(self._paths["out"], "journal.jsonl"), job["token"], 1)
         self._started, self._started_at = time.time(), time.monotonic()
         self._ending: Optional[str] = None  # the verdict of a run that is being ended early
@@ -104,6 +105,8 @@ class Keeper:
                 self._command("dump", effect.id)
             elif isinstance(effect, effects.Kill):
                 self._command("kill", effect.id)
+            elif isinstance(effect, effects.Stop):
+                self._end(effect.verdict, effect.reason)
 
     def _write(self, record: Dict[str, Any]) -> None:
         self._journal.append({"t": round(time.time(), 3), **record})

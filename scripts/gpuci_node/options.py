@@ -4,7 +4,7 @@ Runs in the test process (Python >= 3.8, standard library only). Pure.
 """
 
 import re
-from typing import List, Sequence, Tuple
+from typing import FrozenSet, List, Sequence, Tuple
 
 # Options with a value: `--name value`, `--name=value`, `-nvalue`, `-n value`.
 _WITH_VALUE = {
@@ -51,8 +51,15 @@ _FLAGS = {
 _FLAG_CLUSTER = re.compile(r"-[vqslx]*x[vqslx]*\Z")  # argparse reads -xvs as -x -v -s
 
 
-def neutralise(args: Sequence[str]) -> Tuple[List[str], List[str]]:
-    """Split arguments into those kept and those taken away (an option with its value as one text)."""
+# What stays for pytest-xdist, where it schedules; `--dist each` would run each test on each worker.
+OF_XDIST = frozenset({"--dist", "--max-worker-restart"})
+
+
+def neutralise(args: Sequence[str], keep: FrozenSet[str] = frozenset()) -> Tuple[List[str], List[str]]:
+    """Split arguments into those kept and those taken away (an option with its value as one text).
+
+    Options named in `keep` stay.
+    """
     kept: List[str] = []
     taken: List[str] = []
     rest = list(args)
@@ -61,10 +68,17 @@ def neutralise(args: Sequence[str]) -> Tuple[List[str], List[str]]:
         if arg == "--":
             kept += [arg, *rest]
             break
+        name, _equals, value = arg.partition("=")
         if arg in _WITH_VALUE:
-            taken.append(" ".join([arg, *rest[:1]]))
+            both = [arg, *rest[:1]]
             del rest[:1]
-        elif arg in _FLAGS or arg.partition("=")[0] in _WITH_VALUE or _glued_number(arg):
+            if arg in keep and both[-1] != "each":
+                kept += both
+            else:
+                taken.append(" ".join(both))
+        elif name in keep and value != "each":
+            kept.append(arg)
+        elif arg in _FLAGS or name in _WITH_VALUE or _glued_number(arg):
             taken.append(arg)
         elif _FLAG_CLUSTER.match(arg):
             taken.append("-x")

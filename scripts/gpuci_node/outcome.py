@@ -14,12 +14,14 @@ from gpuci_node.worker import in_tree
 _TAIL = 6000  # characters of a traceback that are kept, and as many of captured output
 _LINE = 300
 
+Place = Tuple[str, Optional[int]]
+
 
 class Tracker:
-    """Collects the reports of one item; `record()` after its teardown."""
+    """Collects the reports of one item; `record()` after its teardown. `place` is where the item is."""
 
-    def __init__(self, item: pytest.Item, spec: Dict[str, Any]) -> None:
-        self._item = item
+    def __init__(self, place: Place, spec: Dict[str, Any]) -> None:
+        self._place = place
         self._spec = spec
         self._phases: Dict[str, pytest.TestReport] = {}
         self._whole = False  # one report stands for all phases
@@ -72,18 +74,19 @@ class Tracker:
             return ("xpassed" if decisive.passed else "xfailed"), decisive
         return decisive.outcome, decisive
 
-    def _where(self, report: Optional[pytest.TestReport]) -> Tuple[str, Optional[int]]:
+    def _where(self, report: Optional[pytest.TestReport]) -> Place:
         crash = getattr(getattr(report, "longrepr", None), "reprcrash", None)
         if crash is not None:
             path = in_tree(self._spec, crash.path)
             if not path.startswith(os.pardir):
                 return path, crash.lineno
-        return self.item_place()
+        return self._place
 
-    def item_place(self) -> Tuple[str, Optional[int]]:
-        """ROOT-relative path and line (from 1) of the test itself."""
-        line = self._item.location[1]
-        return in_tree(self._spec, str(self._item.path)), None if line is None else line + 1
+
+def item_place(item: pytest.Item, spec: Dict[str, Any]) -> Place:
+    """ROOT-relative path and line (from 1) of a test itself."""
+    line = item.location[1]
+    return in_tree(spec, str(item.path)), None if line is None else line + 1
 
 
 def _message(outcome: str, report: pytest.TestReport) -> str:

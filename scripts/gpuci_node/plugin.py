@@ -86,14 +86,8 @@ class WorkerPlugin:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, Any, None]:
-        """What ends a session while a file is imported (`pytest.exit`, `sys.exit`) costs only that file."""
         result = yield
-        left = result.excinfo is not None and issubclass(
-            result.excinfo[0], (pytest.exit.Exception, SystemExit)
-        )
-        if left and len(self.spec["files"]) > 1 and isinstance(collector, pytest.File):
-            text = "%s: %s" % (result.excinfo[0].__name__, result.excinfo[1])
-            result.force_result(pytest.CollectReport(collector.nodeid, "failed", text, []))
+        self.collection.shield(collector, result)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         self.collection.report(report)
@@ -112,9 +106,7 @@ class WorkerPlugin:
             self.send("early_cuda")
 
     def _cuda_came_early(self) -> bool:
-        if self.spec["role"] == "template" or self.spec["mask_from_start"]:
-            return False
-        if self.spec["isolation"] != "mask" or len(self.spec["gpus"]) == len(self.spec["job_gpus"]):
+        if self.spec["role"] == "template" or not policy.is_masked_later(self.spec):
             return False
         return bool(safety.gpu())
 
@@ -150,8 +142,8 @@ class WorkerPlugin:
         self._mask()
         due = self.feeder.now
         nodeid = self.collection.nodeid(item)
-        self.tracker = outcome.Tracker(item, self.spec)
-        path, line = self.tracker.item_place()
+        path, line = outcome.item_place(item, self.spec)
+        self.tracker = outcome.Tracker((path, line), self.spec)
         limit = outcome.timeout(item, due.timeout)
         self.send("start", task=due.task, nodeid=nodeid, timeout=limit, file=path, line=line)
         self.usage.before()
@@ -163,7 +155,7 @@ class WorkerPlugin:
         if not tracker.complete:
             return  # pytest.exit or an internal error: the supervisor names the test in flight
         record = {**tracker.record(), **self.usage.after()}
-        if self._skipped_for_lack_of_gpus(item, record):
+        if policy.skipped_for_lack_of_gpus(record, outcome.skipped_by_mark(item), self.spec):
             self.send("gpu_skip", task=due.task, nodeid=nodeid, message=record["message"])
         else:
             self.send("end", task=due.task, nodeid=nodeid, **record)
@@ -176,15 +168,6 @@ class WorkerPlugin:
         """From now on the process sees its slot's devices only; collection saw all of the job's."""
         if self.spec["isolation"] == "mask":
             os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(self.spec["gpus"])
-
-    def _skipped_for_lack_of_gpus(self, item: pytest.Item, record: Dict[str, Any]) -> bool:
-        spec = self.spec
-        if record["outcome"] != "skipped" or spec["isolation"] != "mask":
-            return False
-        if len(spec["gpus"]) >= len(spec["job_gpus"]) or not policy.is_gpu_skip(record["message"]):
-            return False
-        # A condition that collection evaluated saw all devices, unless they were masked by then.
-        return spec["mask_from_start"] or not outcome.skipped_by_mark(item)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self.tracker is not None:

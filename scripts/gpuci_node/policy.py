@@ -45,6 +45,22 @@ def _fitting(marks: Iterable[str], rules: Sequence[Dict[str, Any]]) -> List[Tupl
     return [(mark, rule) for mark in marks for rule in rules if fnmatchcase(mark, rule["name"])]
 
 
+def is_masked_later(spec: Dict[str, Any]) -> bool:
+    """Whether a process sees fewer devices when it runs tests than when it collected them."""
+    masks = spec["isolation"] == "mask" and len(spec["gpus"]) < len(spec["job_gpus"])
+    return masks and not spec["mask_from_start"]
+
+
+def skipped_for_lack_of_gpus(record: Dict[str, Any], by_mark: bool, spec: Dict[str, Any]) -> bool:
+    """Whether a test (its `end` record) skipped because its process sees fewer GPUs than the node has."""
+    if record["outcome"] != "skipped" or spec["isolation"] != "mask":
+        return False
+    if len(spec["gpus"]) >= len(spec["job_gpus"]) or not is_gpu_skip(record["message"]):
+        return False
+    # A condition that collection evaluated saw all devices, unless they were masked by then.
+    return bool(spec["mask_from_start"]) or not by_mark
+
+
 def is_gpu_skip(reason: str) -> bool:
     """Whether a skip reason speaks of GPUs."""
     return _GPU_WORDS.search(reason) is not None

@@ -155,9 +155,8 @@ class Process(Living):
         """Whether all that it was given is done."""
         return not any(assignment.due is None or assignment.left for assignment in self.assignments.values())
 
-    @property
-    def seat(self) -> Dict[str, Any]:
-        """Worker and devices, as records name them."""
+    def seat_of(self, nodeid: str) -> Dict[str, Any]:
+        """Worker and devices of a test, as records name them."""
         return {"slot": self.slot.name, "gpus": list(self.slot.gpus)}
 
     @property

@@ -116,6 +116,14 @@ def reap_orphans(pids: Set[int]) -> None:
             continue
 
 
+def signal_name(number: int) -> str:
+    """`SIGSEGV`; real-time signals have a number only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "signal %d" % number
+
+
 def send(pid: int, number: int) -> None:
     """Send a signal; a process that is gone, or another user's by now (sudo), is no error."""
     with contextlib.suppress(ProcessLookupError, PermissionError):

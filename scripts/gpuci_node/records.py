@@ -122,9 +122,11 @@ _REQUIRED: Mapping[str, Mapping[str, Check]] = {
     "early_cuda": {},
     "interrupted": {"text": _is_text},
     "broken": {"text": _is_text},
+    "unusable": {"text": _is_text},
     "note": {"level": _is_level, "topic": _is_text, "text": _is_text},
 }
 _OPTIONAL: Mapping[str, Mapping[str, Check]] = {
+    "start": {"seat": _is_count},  # of a worker of pytest-xdist
     "end": {
         **_PLACE,
         "seconds": _map_of(_is_seconds),

@@ -6,6 +6,7 @@ Runs on the compute node (Python >= 3.8, standard library only).
 import posixpath
 from typing import Any, Dict, List, Optional
 
+from gpuci_node.crew import Crew
 from gpuci_node.process import Process, Task
 
 NO_DATA = 5  # exit code of a merge that found nothing to merge
@@ -40,6 +41,19 @@ def worker(job: Json, root: Json, process: Process, files: List[str], first: Opt
         "gpus": list(process.slot.gpus),
         "alone": process.first.task.alone,
         "mask_from_start": process.mask_from_start,
+    }
+
+
+def xdist(job: Json, root: Json, crew: Crew) -> Json:
+    """The specification of a process that runs units by pytest-xdist, a worker for each seat."""
+    return {
+        **_session(job, root, crew.files),
+        "role": "xdist",
+        "run": job["run"],
+        "seats": [list(slot.gpus) for slot in crew.seats],
+        "units": [unit(job, assignment.task) for assignment in crew.assignments.values()],
+        "alone": False,
+        "mask_from_start": crew.mask_from_start,
     }
 
 
@@ -109,6 +123,12 @@ def environment(job: Json, workers: int) -> Dict[str, str]:
         "PYTEST_XDIST_WORKER_COUNT": str(workers),
         "PYTEST_XDIST_TESTRUNUID": job["run"],
     }
+
+
+def xdist_environment(job: Json) -> Dict[str, str]:
+    """The same for the controller of pytest-xdist, which tells its workers by itself who they are."""
+    env = environment(job, 1)
+    return {name: value for name, value in env.items() if not name.startswith("PYTEST_XDIST_")}
 
 
 def seat_environment(process: Process) -> Dict[str, str]:

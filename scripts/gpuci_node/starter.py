@@ -243,17 +243,9 @@ class Starter:
                 self._selector.unregister(fd)
         child.pipes.close()
         tail = child.tail.decode("utf-8", "replace")
-        name = _signal_name(-code) if code < 0 else None
+        name = processes.signal_name(-code) if code < 0 else None
         exit_code = code if code >= 0 else None
         _tell("exited", child.id, code=exit_code, signal=name, tail=tail, left_over=left_over, born=True)
-
-
-def _signal_name(number: int) -> str:
-    """`SIGSEGV`; real-time signals have a number only."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return "signal %d" % number
 
 
 def _next_dead(kind: int, pid: int) -> Optional[int]:

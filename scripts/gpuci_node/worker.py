@@ -10,6 +10,7 @@ again. A `worker` runs units, one after the other. Each role can also be started
 
 import contextlib
 import faulthandler
+import importlib.util
 import json
 import os
 import sys
@@ -25,9 +26,11 @@ def main(path: str) -> int:
     parent = warm.Parent(warm.Line(Channel(fds[0]), Control(fds[1])))
     with open(path, encoding="utf-8") as stream:
         spec = json.load(stream)
-    _answer_dumps()
-    del sys.path[0]  # our zip file: tests see the path that `pytest` would give them
+    answer_dumps()
+    ours = sys.path.pop(0)  # our zip file: tests see the path that `pytest` would give them
     sys.argv = ["pytest"]
+    if spec["role"] == "xdist":
+        return _run_xdist(spec, parent.line, ours)
     if spec["role"] == "coverage":
         return coverage_data.merge(spec, parent.line.channel)
     if spec["role"] != "base":
@@ -68,6 +71,19 @@ def run(spec: Dict[str, Any], parent: warm.Parent) -> Tuple[int, bool]:
     return int(pytest.main(args, plugins=[plugin])), plugin.forked
 
 
+def _run_xdist(spec: Dict[str, Any], line: warm.Line, ours: str) -> int:
+    """Run pytest with pytest-xdist as the controller of its workers; return its exit code."""
+    missing = [name for name in ("pytest", "xdist") if importlib.util.find_spec(name) is None]
+    if missing:
+        text = "node.engine is xdist, but %s has no pytest-xdist: install it, or set node.engine to gpuci"
+        line.channel.send("unusable", text=text % sys.executable)
+        return 4
+    from gpuci_node import xdist_controller
+
+    spec["here"] = os.getcwd()
+    return xdist_controller.run(spec, line, ours)
+
+
 def _no_pytest(error: ImportError) -> str:
     return "%s has no usable pytest: %s" % (sys.executable, error)
 
@@ -89,6 +105,17 @@ def own_arguments(spec: Dict[str, Any]) -> List[str]:
     ]
 
 
+def xdist_arguments(spec: Dict[str, Any]) -> List[str]:
+    """The same where pytest-xdist schedules: in its controller, and in its workers."""
+    return [
+        *own_arguments(spec),
+        "-pxdist",
+        "-pgpuci_node.xdist_plugin",
+        "--numprocesses=%d" % len(spec["seats"]),
+        "--testrunuid=" + spec["run"],
+    ]
+
+
 def here(spec: Dict[str, Any], path: str) -> str:
     """The absolute path of a ROOT-relative one, as pytest will see it.
 
@@ -103,7 +130,8 @@ def in_tree(spec: Dict[str, Any], path: str) -> str:
     return os.path.normpath(os.path.join(spec["root"], below))
 
 
-def _answer_dumps() -> None:
+def answer_dumps() -> None:
+    """Have faulthandler write all stacks to standard error when the supervisor asks for them."""
     # A copy of standard error: pytest's capture puts a file in the place of descriptor 2.
     stderr = os.fdopen(os.dup(2), "w")
     with contextlib.suppress(AttributeError, ValueError):

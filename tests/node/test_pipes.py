@@ -50,7 +50,7 @@ def keeper_job(tmp_path: Path, python: list[str], select: Any = "all", lifeline:
         "node": {"name": "n1", "gpus": ["0"], "workers_per_gpu": 1, "cpu_workers": 0},
         "settings": {
             **{"env": {}, "isolate": "file", "pytest_args": [], "pythonpath": []},
-            **{"fork": False, "preload": [], "recycle_after_files": None},
+            **{"engine": "gpuci", "fork": False, "preload": [], "recycle_after_files": None},
         },
         "roots": [{"path": ".", "config_file": None, "args": [], "gpu_isolation": "mask"}],
         "units": [{**unit, "profile": "default", "expected_seconds": 1.0, "timeout_seconds": 60.0}],

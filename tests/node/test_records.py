@@ -104,6 +104,7 @@ JOB = {
         "isolate": "file",
         "env": {},
         "fork": True,
+        "engine": "gpuci",
         "preload": [],
         "recycle_after_files": None,
     },

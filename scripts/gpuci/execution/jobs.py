@@ -74,6 +74,7 @@ def job_document(
 
 def _settings(config: Config, paths: Paths) -> dict[str, Any]:
     return {
+        "engine": config.node.engine,
         "env": dict(config.node.env),
         "isolate": config.node.isolate,
         "fork": config.node.fork == "auto",
