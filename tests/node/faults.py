@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +97,7 @@ def start_daemon():
 
 # A device is locked while a test runs on it, by a lock that ends with the process and that children don't
 # inherit. Without gpuci a test takes its device by the worker's number, as conftests for pytest-xdist do.
-CONFTEST = '''import contextlib, fcntl, json, os
+CONFTEST = '''import contextlib, fcntl, json, os, time
 import pytest
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -130,6 +131,7 @@ def _told(request):
             "worker": os.environ.get(WORKER, ""),
             "devices": seat,
             "process": os.getpid(),
+            "at": time.monotonic(),
             "alone": all([stack.enter_context(locked(device)) for device in seat]),
         }
         log = os.open(os.path.join(FOLDER, "ran.jsonl"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -141,12 +143,16 @@ def _told(request):
 
 @dataclass(frozen=True)
 class Ran:
-    """What a test told when it began. `alone`: no other test used one of its devices."""
+    """What a test told when it began, `at` seconds of the machine's clock.
+
+    `alone`: no other test used one of its devices.
+    """
 
     nodeid: str
     worker: str
     devices: tuple[str, ...]
     process: int
+    at: float
     alone: bool
 
     @property
@@ -169,9 +175,17 @@ class Tree:
         ending = {nodeid.partition("::")[0] for nodeid, fault in self.faults.items() if fault.ends}
         return {file: file in ending for file in tests}
 
+    def order(self, file: str) -> list[str]:
+        """The tests of a file as they stand in it."""
+        names = re.findall(r"^def (test_\w+)", self.files[file], re.MULTILINE)
+        return [f"{file}::{name}" for name in names]
 
-def plant(faults: Mapping[str, Fault], seed: int, sound: int = 0) -> Tree:
-    """Each fault in two files, at random positions, and files without one, in random order."""
+
+def plant(faults: Mapping[str, Fault], seed: int, sound: int = 0, work: float = 0.01) -> Tree:
+    """Each fault in two files, at random positions, and files without one, in random order.
+
+    All other tests work for so many seconds.
+    """
     chance = random.Random(seed)
     planted = [(f"test_{name}_{twin}.py", fault) for name, fault in faults.items() for twin in "ab"]
     everything = [*planted, *((f"test_sound_{number}.py", None) for number in range(sound))]
@@ -186,7 +200,7 @@ def plant(faults: Mapping[str, Fault], seed: int, sound: int = 0) -> Tree:
     )
     for path, fault in everything:
         position = chance.randrange(BEFORE)
-        tree.files[path] = faulty_file(fault, position)
+        tree.files[path] = faulty_file(fault, position, work)
         tree.outcomes.update({f"{path}::test_{number}": "passed" for number in range(position + AFTER)})
         if fault is not None:
             tree.outcomes[f"{path}::test_fault"] = fault.outcome
@@ -194,9 +208,9 @@ def plant(faults: Mapping[str, Fault], seed: int, sound: int = 0) -> Tree:
     return tree
 
 
-def faulty_file(fault: Fault | None, position: int) -> str:
-    """A file whose tests work for a moment, with a fault at a position and AFTER tests behind it."""
-    tests = [f"def test_{number}():\n    time.sleep(0.01)\n" for number in range(position + AFTER)]
+def faulty_file(fault: Fault | None, position: int, work: float = 0.01) -> str:
+    """A file whose tests work for so many seconds, with a fault at a position and AFTER tests behind it."""
+    tests = [f"def test_{number}():\n    time.sleep({work})\n" for number in range(position + AFTER)]
     if fault is not None:
         mark = f"@pytest.mark.timeout({fault.limit})"
         tests.insert(position, f"{mark}\ndef test_fault():\n    {fault.code}\n")
