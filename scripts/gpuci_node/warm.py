@@ -13,6 +13,7 @@ import importlib
 import os
 import sys
 import threading
+import warnings
 import weakref
 from typing import Any, Dict, Iterator, List, NamedTuple, NoReturn, Optional
 
@@ -105,16 +106,25 @@ class Parent:
 
 def _fork_orphan() -> bool:
     """Fork twice; return True here (once the process between has left), False in the grandchild."""
-    pid = os.fork()
-    if pid:
-        os.waitpid(pid, 0)
-        return True
-    try:
-        if os.fork() == 0:
+    with warnings.catch_warnings():
+        # Python >= 3.12 warns of threads, those of OpenBLAS too, which are known to be harmless.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = _fork()
+        if pid:
+            if pid > 0:
+                os.waitpid(pid, 0)
+            return True
+        if _fork() == 0:
             return False
+        os._exit(0)
+
+
+def _fork() -> int:
+    """As os.fork(); -1 if there can be no more processes: the supervisor sees that nobody holds the pipes."""
+    try:
+        return os.fork()
     except OSError:
-        os._exit(1)  # the supervisor sees that nobody holds the pipes
-    os._exit(0)
+        return -1
 
 
 def _adopted_by(starter: int) -> None:
