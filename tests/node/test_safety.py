@@ -372,3 +372,33 @@ def test_describe_names_thread_and_file() -> None:
     thread = threading.Thread(target=ask, name="asks")
     assert safety.describe(thread) == f"asks ({__file__})"
     assert safety.describe(threading.Thread(target=len, name="c")) == "c (unknown)"
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("tree/test_a.py", "tree/test_a.py"),
+        ("tree/sub/../test_a.py", "tree/test_a.py"),
+        ("link/test_a.py", "tree/test_a.py"),
+        ("tree/gone.py", None),
+        ("tree/code.pyz/module.py", None),
+        ("tree/.venv/site-packages/lib.py", None),
+        ("tree/dist-packages/lib.py", None),
+        ("treehouse/test_a.py", None),
+        ("tree", None),
+    ],
+)
+def test_file_of_the_tree(tmp_path: Path, name: str, found: str | None) -> None:
+    installed = ("tree/.venv/site-packages/lib.py", "tree/dist-packages/lib.py")
+    for file in ("tree/test_a.py", "tree/sub/b.py", "tree/code.pyz", "treehouse/test_a.py", *installed):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("")
+    (tmp_path / "link").symlink_to("tree")
+    real = tmp_path.resolve()
+    assert safety.tree_file(str(tmp_path / name), str(real / "tree")) == (found and str(real / found))
+
+
+def test_code_without_a_file_is_not_of_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "<string>").write_text("")
+    assert safety.tree_file("<string>", str(tmp_path.resolve())) is None

@@ -37,7 +37,8 @@ args = [tree, "--collect-only", "-q", "-p", "no:cacheprovider", *sys.argv[3:]]
 code = pytest.main(args, plugins=[Plugin()])
 watch.stop()
 noted = list(watch.findings)
-worker = os.environ["PYTEST_XDIST_WORKER"]  # nobody listens any more
+for after in [getattr(module, "after", int) for module in list(sys.modules.values())]:
+    after()  # code of the tree; nobody listens any more
 assert watch.findings == noted
 with open(out, "w") as stream:
     json.dump({"code": int(code), "findings": noted, "unsafe": watch.unsafe()}, stream)
@@ -70,11 +71,11 @@ def collect(tmp_path: Path, python: str, files: dict[str, str], *args: str) -> C
         (libraries / name).write_text(textwrap.dedent(text))
     out = tmp_path / "found.json"
     env = {
+        "GPUCI_GPUS": "0",  # the first of all: what a walk over them would read first
         **os.environ,
         "PYTHONPATH": os.pathsep.join([SCRIPTS, str(libraries)]),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTEST_XDIST_WORKER": "gw0",
-        "GPUCI_GPUS": "0",
         "CUDA_VISIBLE_DEVICES": "0,1",
     }
     command = [python, "-c", COLLECT, str(tree), str(out), *args]
@@ -142,6 +143,8 @@ MODULES = {
         {"makes a temporary directory"},
     ),
     "NamedTemporaryFile": ("import tempfile; F = tempfile.NamedTemporaryFile()", {"makes a temporary file"}),
+    "port after the watch": (PORT + "after = free", NOTHING),
+    "a socket, closed": ("import socket; S = socket.socket(); S.close()", NOTHING),
     "event loop": ("import asyncio; LOOP = asyncio.new_event_loop()", {SOCKET}),
     "event loop, closed": ("import asyncio; asyncio.new_event_loop().close()", NOTHING),
     "database in a file": ("import sqlite3; DB = sqlite3.connect('a.db')", {"opens an SQLite database"}),
@@ -158,6 +161,10 @@ MODULES = {
     "worker's name after a copy": (
         "import os; dict(os.environ); W = os.environ['PYTEST_XDIST_WORKER']",
         {WORKER},
+    ),
+    "own devices in a walk that ended": (
+        "import os; list(os.environ); os.getenv('HOME'); os.getenv('GPUCI_GPUS')",
+        {READS + "GPUCI_GPUS"},
     ),
     "worker's name in a walk": (
         "import os\nfor name in os.environ: os.environ['PYTEST_XDIST_WORKER']",
@@ -270,6 +277,22 @@ def test_tree(tmp_path: Path, test_python: str, files: dict[str, str], found: se
     assert collect(tmp_path, test_python, files).relative("findings") == found
 
 
+def test_module_that_a_conftest_collects_is_blamed_itself(tmp_path: Path, test_python: str) -> None:
+    collector = """
+        import pytest
+
+        class Module(pytest.Module):
+            def collect(self):
+                return super().collect()
+
+        def pytest_pycollect_makemodule(module_path, parent):
+            return Module.from_parent(parent, path=module_path)
+    """
+    files = {"conftest.py": collector, "test_a.py": PORT + "free()"}
+    found = collect(tmp_path, test_python, files, "--import-mode=importlib")
+    assert found.relative("findings") == {(BINDS, "test_a.py")}
+
+
 def test_os_environ_may_be_patched(tmp_path: Path, test_python: str) -> None:
     text = """
         import os
@@ -298,10 +321,9 @@ def test_imports_are_seen_in_all_modes(tmp_path: Path, test_python: str, args: t
 
 
 def test_gpu_is_blamed_on_the_file_that_was_imported(tmp_path: Path, test_python: str) -> None:
-    start = "import torch; torch.cuda.started.append(1)"
-    found = collect(
-        tmp_path, test_python, {"test_a.py": "import torch", "test_b.py": start, "test_c.py": start}
-    )
+    start = "import helper, torch; torch.cuda.started.append(1)"
+    files = {"helper.py": "", "test_a.py": "import torch", "test_b.py": start, "test_c.py": start}
+    found = collect(tmp_path, test_python, files)
     assert found.relative("unsafe") == {("torch has initialised CUDA", "test_b.py")}
 
 
