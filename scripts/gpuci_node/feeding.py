@@ -3,8 +3,9 @@
 Runs in the test process, inside the container (Python >= 3.8, pytest >= 7.0).
 """
 
+import os
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Tuple
 
 import pytest
 
@@ -47,9 +48,10 @@ class Feeder:
     def loop(self, session: pytest.Session) -> None:
         """Run all units; raises what pytest's own loop raises when the session is to stop."""
         teardown_exact = session._setupstate.teardown_exact
+        owner = os.getpid()  # a test that is forked (pytest-forked) is torn down in its own process too
 
         def teardown_before_the_real_next(nextitem: Optional[pytest.Item]) -> None:
-            if nextitem is None and self._now is not None:
+            if nextitem is None and self._now is not None and os.getpid() == owner:
                 self._ask()
                 nextitem = self._due[0].item if self._due else None
             teardown_exact(nextitem)

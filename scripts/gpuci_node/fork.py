@@ -24,7 +24,13 @@ class Forking:
     def findings(self, pluginmanager: "pytest.PytestPluginManager") -> List[Dict[str, str]]:
         """All reasons not to fork, as records hold them; `path` is "" or relative to ROOT."""
         self.watch.stop()
-        found = [*self.watch.unsafe(), *safety.unsafe_hooks(pluginmanager, self._tree)]
+        return [*self._told(self.watch.unsafe()), *self.hooks(pluginmanager)]
+
+    def hooks(self, pluginmanager: "pytest.PytestPluginManager") -> List[Dict[str, str]]:
+        """Those that are known before anything is collected: plugins and conftests that began something."""
+        return self._told(safety.unsafe_hooks(pluginmanager, self._tree))
+
+    def _told(self, found: List[safety.Finding]) -> List[Dict[str, str]]:
         return [
             {"reason": finding.reason, "path": in_tree(self._spec, finding.path) if finding.path else ""}
             for finding in found

@@ -5,8 +5,9 @@ Runs in the test process, inside the container (Python >= 3.8, pytest >= 7.0).
 
 import os
 import socket
+import zlib
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional
 
 import pytest
 
@@ -18,6 +19,22 @@ _TOLD_LATER = ("rerunfailures", "benchmark")
 def is_told_later(config: pytest.Config) -> bool:
     """Whether a plugin is there that must not know at once that this is a worker."""
     return any(map(config.pluginmanager.hasplugin, _TOLD_LATER))
+
+
+def settle(config: pytest.Config) -> Optional[int]:
+    """Before plugins are configured: what xdist's controller decides for all; return pytest-randomly's seed.
+
+    pytest-randomly would take another seed in each process. pytest-rerunfailures would start a server for
+    crashes of workers, a thread that no fork survives.
+    """
+    rerunfailures: Any = config.pluginmanager.get_plugin("rerunfailures")
+    if hasattr(rerunfailures, "HAS_PYTEST_HANDLECRASHITEM"):
+        rerunfailures.HAS_PYTEST_HANDLECRASHITEM = False
+    if not hasattr(config.option, "randomly_seed"):
+        return None
+    if not isinstance(config.option.randomly_seed, int):  # "default", "last"
+        config.option.randomly_seed = zlib.crc32(os.environ["PYTEST_XDIST_TESTRUNUID"].encode())
+    return int(config.option.randomly_seed)
 
 
 def tell(config: pytest.Config, wrap: Callable[[Dict[str, Any]], Dict[str, Any]]) -> None:
@@ -33,6 +50,7 @@ def tell(config: pytest.Config, wrap: Callable[[Dict[str, Any]], Dict[str, Any]]
             "cov_master_host": socket.gethostname(),
             "cov_master_topdir": os.getcwd(),
             "cov_master_rsync_roots": [],
+            "randomly_seed": getattr(config.option, "randomly_seed", None),
         }
     )
     config.workeroutput = {}  # type: ignore[attr-defined]

@@ -6,8 +6,12 @@ Runs in the test process (Python >= 3.8, standard library only). Pure.
 import re
 from typing import FrozenSet, List, Sequence, Tuple
 
+# Reports of a whole run, which each process would write of its own part.
+_REPORTS = {"--cov-report", "--junitxml", "--junit-xml", "--html", "--json-report-file", "--report-log"}
+_REPORT_FLAGS = {"--json-report"}
 # Options with a value: `--name value`, `--name=value`, `-nvalue`, `-n value`.
 _WITH_VALUE = {
+    *_REPORTS,
     "-n",
     "--numprocesses",
     "--maxprocesses",
@@ -26,6 +30,7 @@ _WITH_VALUE = {
     "--confcutdir",
 }
 _FLAGS = {
+    *_REPORT_FLAGS,
     "-x",
     "--exitfirst",
     "-f",
@@ -51,8 +56,8 @@ _FLAGS = {
 _FLAG_CLUSTER = re.compile(r"-[vqslx]*x[vqslx]*\Z")  # argparse reads -xvs as -x -v -s
 
 
-# What stays for pytest-xdist, where it schedules; `--dist each` would run each test on each worker.
-OF_XDIST = frozenset({"--dist", "--max-worker-restart"})
+# What stays for pytest-xdist, where it schedules and reports; `--dist each` would run all on each worker.
+OF_XDIST = frozenset({"--dist", "--max-worker-restart", *_REPORTS, *_REPORT_FLAGS})
 
 
 def neutralise(args: Sequence[str], keep: FrozenSet[str] = frozenset()) -> Tuple[List[str], List[str]]:

@@ -60,6 +60,9 @@ class WorkerPlugin:
         config.option.maxfail = 0
         if hasattr(config.option, "cov_fail_under"):
             config.option.cov_fail_under = 0
+        seed = identity.settle(config)
+        if seed is not None:
+            self.send("note", level="info", topic="seed", text="--randomly-seed=%d" % seed)
         if not identity.is_told_later(config):
             self._tell_identity(config)
 
@@ -71,6 +74,14 @@ class WorkerPlugin:
         identity.tell(config, self.forking.watch.workerinput if self.forking else dict)
 
     # -- collection ------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> None:
+        """What speaks against forks already need not be found again after all is collected."""
+        findings = self.forking.hooks(session.config.pluginmanager) if self.forking else []
+        if findings:
+            self.send("ready", findings=findings)
+            warm.leave(0)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self, collection_path: Path) -> Optional[bool]:

@@ -36,6 +36,7 @@ _HARMLESS = frozenset(
         "pytest_cov",  # when it measures, see below
         "pytest_django",
         "pytest_html",
+        "pytest_jsonreport",
         "pytest_metadata",
         "pytest_rerunfailures",
         "pytest_subtests",

@@ -28,6 +28,8 @@ from gpuci_node.options import neutralise
         (["--exact", "-nothing", "--nf-like=1"], ["--exact", "-nothing", "--nf-like=1"], []),
         (["--", "-x"], ["--", "-x"], []),
         (["tests/test_x.py::test_a[-x]"], ["tests/test_x.py::test_a[-x]"], []),
+        (["--html", "r.html", "--self-contained-html"], ["--self-contained-html"], ["--html r.html"]),
+        (["--junitxml=j.xml", "--json-report", "-v"], ["-v"], ["--junitxml=j.xml", "--json-report"]),
         ([], [], []),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
