@@ -78,15 +78,17 @@ def mutate(tmp_path: Path, file: str, old: str, new: str) -> Path:
     return scripts
 
 
-# As pytest-xdist numbers its workers: one that takes the place of a dead one has the next number.
-HOLD = """self._held[lanes[0]] = tuple(lanes)
-        return Slot(lanes[0], gpus)"""
-NEW_NUMBER = """number = self._last = getattr(self, "_last", -1) + 1
-        self._held[number] = tuple(lanes)
-        return Slot(number, gpus)"""
-DEVICE_BY_NUMBER = """number = self._last = getattr(self, "_last", -1) + 1
-        self._held[lanes[0]] = tuple(lanes)
-        return Slot(lanes[0], tuple(self._gpus[(number + i) % len(self._gpus)] for i in range(len(gpus))))"""
+# What is left of a file after a crash. With pytest-xdist the worker that runs it has a new number.
+GO_ON = "return self._open_on(process.slot, again[0], source, now)"
+NEW_NUMBER = GO_ON.replace(
+    "process.slot,",
+    'type("New", (Slot,), {"name": "gw%d" % (process.slot.index + self._slots.size)})'
+    "(process.slot.index, process.slot.gpus),",
+)
+NEXT_DEVICE = GO_ON.replace(
+    "process.slot,",
+    'Slot(process.slot.index, (self._job["node"]["gpus"][(process.slot.index + 1) % self._slots.size],)),',
+)
 
 
 @pytest.mark.parametrize(
@@ -111,17 +113,17 @@ DEVICE_BY_NUMBER = """number = self._last = getattr(self, "_last", -1) + 1
         (
             "packages/kernels",
             "crash",
-            "gpuci_node/slots.py",
-            HOLD,
+            "gpuci_node/engine.py",
+            GO_ON,
             NEW_NUMBER,
             "is none of the 8 of this node",
         ),
         (
             "packages/kernels",
             "crash",
-            "gpuci_node/slots.py",
-            HOLD,
-            DEVICE_BY_NUMBER,
+            "gpuci_node/engine.py",
+            GO_ON,
+            NEXT_DEVICE,
             "belongs to device",
         ),
     ],
@@ -129,7 +131,7 @@ DEVICE_BY_NUMBER = """number = self._last = getattr(self, "_last", -1) + 1
         "wide_slots_overlap_by_one",
         "wrong_device",
         "a_new_number_after_a_crash",
-        "the_device_of_the_number_after_a_crash",
+        "another_device_after_a_crash",
     ],
 )
 def test_the_example_catches_a_wrong_scheduler(
