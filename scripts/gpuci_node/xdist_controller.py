@@ -53,11 +53,18 @@ class Controller:
         self.trackers: Dict[str, outcome.Tracker] = {}
         self.usage: Dict[str, Dict[str, Any]] = {}
         self.flights: Dict[str, int] = {}  # our node id -> seat
+        self.interrupted = False
         self.began: Set[str] = set()  # by the node id that pytest-xdist uses
 
     def send(self, kind: str, **fields: Any) -> None:
         """Write a record."""
         self.line.channel.send(kind, **fields)
+
+    def interrupt(self, text: str) -> None:
+        """Say why the run ends early; the first reason is the one."""
+        if not self.interrupted:
+            self.interrupted = True
+            self.send("interrupted", text=outcome.one_line(text))
 
     # -- start -----------------------------------------------------------------------------------
 
@@ -121,7 +128,7 @@ class Controller:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed and _DIFFERENT in report.longreprtext:
-            self.send("interrupted", text=outcome.one_line("pytest-xdist: " + report.longreprtext))
+            self.interrupt("pytest-xdist: " + report.longreprtext)
 
     # -- tests -----------------------------------------------------------------------------------
 
@@ -202,20 +209,20 @@ class Controller:
         if isinstance(file, str) and file:
             self.send("collecting", file=file)
         text = "%s while it collected %s" % (_cause(node), file or "the tests")
-        self.send("interrupted", text=text)
+        self.interrupt(text)
         sys.stderr.write(self.files(seat).output())
         pytest.exit(text)
 
     def pytest_keyboard_interrupt(self, excinfo: "pytest.ExceptionInfo[BaseException]") -> None:
-        self.send("interrupted", text=outcome.one_line("%s: %s" % (excinfo.typename, excinfo.value)))
+        self.interrupt("%s: %s" % (excinfo.typename, excinfo.value))
 
     def pytest_internalerror(self, excinfo: "pytest.ExceptionInfo[BaseException]") -> None:
-        self.send("interrupted", text=outcome.one_line("INTERNALERROR %s" % excinfo.exconly()))
+        self.interrupt("INTERNALERROR %s" % excinfo.exconly())
 
     def pytest_sessionfinish(self) -> None:
         said = getattr(self.session, "_summary_report", None)
         if said:
-            self.send("interrupted", text=outcome.one_line("pytest-xdist: " + said))
+            self.interrupt("pytest-xdist: " + said)
 
     # -- what the supervisor wants -------------------------------------------------------------------
 

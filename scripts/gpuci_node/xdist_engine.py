@@ -5,6 +5,7 @@ serial unit does. Wide, serial and isolated units, and tests that turn out to ne
 What is due when the run ends is not finished: pytest-xdist decided that, and nothing is tried twice.
 """
 
+from dataclasses import replace
 from typing import Any, Dict, List
 
 from gpuci_node import spec
@@ -165,10 +166,18 @@ class XdistEngine(Engine):
                 self._enqueue(self._group(members, mask_from_start=True))
             return []
         if process.collected is None:
-            return self._uncollected(process, why, end)
+            return self._uncollected(process, why, end, again)
         return self._not_finished(process, why, end)
 
-    def _uncollected(self, crew: Crew, why: str, end: Exit) -> Effects:
+    def _uncollected(self, crew: Crew, why: str, end: Exit, again: List[Task]) -> Effects:
+        """A file that ends the run while it is collected runs alone; what happens there counts."""
+        tasks = [assignment.task for assignment in crew.assignments.values()]
+        others = [task for task in tasks if task.file != crew.collecting]
+        if 0 < len(others) < len(tasks):
+            text = "%s runs in a process of its own: %s" % (crew.collecting, why)
+            again += [replace(task, own=True) for task in tasks if task not in others]
+            self._enqueue(self._group(others, crew.mask_from_start))
+            return [self._note(crew, "own_process", text)]
         return [
             self._end(crew, each, each.task.file, "collection_error", why, end.tail)
             for each in crew.assignments.values()

@@ -59,3 +59,241 @@ def test_each_way_to_distribute(run: Any, dist: str) -> None:
     assert each_once(ran)
     seats = {(record["slot"], *record["gpus"]) for record in ran.records("start")}
     assert seats <= {("gw0", "0"), ("gw1", "1")}
+
+
+# Each test holds the devices that it sees: two at once on one of them fail.
+HOLD = SHOW + (
+    "import signal, time\n"
+    "@pytest.fixture(autouse=True)\n"
+    "def held(worker_id):\n"
+    "    assert os.environ['CUDA_VISIBLE_DEVICES'] == worker_id[2:]\n"
+    "    os.mkdir('held-' + worker_id)\n"
+    "    yield\n"
+    "    os.rmdir('held-' + worker_id)\n"
+    "def die(worker_id):\n"
+    "    os.rmdir('held-' + worker_id)\n"
+    "    os.kill(os.getpid(), signal.SIGSEGV)\n"
+)
+CRASH = HOLD + (
+    "@pytest.mark.parametrize('i', range(6))\n"
+    "def test_1(i): pass\n"
+    "def test_crash(worker_id):\n"
+    "    print('last words', file=__import__('sys').stderr)\n"
+    "    die(worker_id)\n"
+    "@pytest.mark.parametrize('i', range(6))\n"
+    "def test_2(i): pass\n"
+)
+
+
+@pytest.mark.parametrize("dist", ["load", "worksteal"])
+def test_a_crash_costs_its_test_and_its_replacement_has_its_number_and_device(run: Any, dist: str) -> None:
+    ran = run({"test_a.py": CRASH}, args=("--dist", dist))
+    crashed = ran.test("test_a.py::test_crash")
+    assert (crashed.outcome, crashed.message) == ("failed", "killed by SIGSEGV")
+    assert "Fatal Python error: Segmentation fault" in crashed.output
+    assert {**ran.outcomes, crashed.nodeid: "passed"} == dict.fromkeys(ran.outcomes, "passed"), [
+        test.output for test in ran.report.tests
+    ]
+    assert each_once(ran)
+
+
+@pytest.mark.parametrize("dist", ["loadscope", "loadfile"])
+def test_ways_that_give_out_scopes_run_a_test_that_crashes_until_no_worker_is_left(
+    run: Any, dist: str
+) -> None:
+    """pytest-xdist's own doing, a limit of this engine: what did not run is not finished, with the reason."""
+    ran = run({"test_a.py": CRASH}, args=("--dist", dist, "--max-worker-restart", "2"))
+    assert ran.outcomes["test_a.py::test_crash"] == "failed"
+    assert len(ran.records("start", nodeid="test_a.py::test_crash")) == 3
+    assert Counter(ran.outcomes.values()) == {"passed": 6, "failed": 1, "not_finished": 6}
+    messages = {test.message for test in ran.report.tests if test.outcome == "not_finished"}
+    assert messages == {"pytest-xdist ended before it: pytest-xdist: maximum crashed workers reached: 2"}
+
+
+def test_a_run_that_hangs_ends_at_the_limit_of_a_test(run: Any) -> None:
+    """pytest-xdist 3.8 gives out nothing more once the replacement of a worker is there with loadgroup."""
+    limits = {"test_a.py": {"timeout_seconds": 12.0}}
+    ran = run({"test_a.py": CRASH}, args=("--dist", "loadgroup"), units=limits)
+    assert ran.outcomes["test_a.py::test_crash"] == "failed"
+    assert len(ran.outcomes) == 13
+    messages = {test.message for test in ran.report.tests if test.outcome == "not_finished"}
+    assert messages == {"pytest-xdist ended before it: no test of the run began or ended within 12 s: killed"}
+
+
+def test_a_test_over_its_limit_is_killed_and_the_others_go_on(run: Any) -> None:
+    body = HOLD + (
+        "@pytest.mark.timeout(1)\n"
+        "def test_hang(worker_id):\n"
+        "    os.rmdir('held-' + worker_id)\n"
+        "    while True: time.sleep(100)\n"
+        "@pytest.mark.parametrize('i', range(6))\n"
+        "def test_1(i): pass\n"
+    )
+    ran = run({"test_a.py": body, "pytest.ini": "[pytest]\nmarkers = timeout\n"}, config_file="pytest.ini")
+    hung = ran.test("test_a.py::test_hang")
+    assert (hung.outcome, hung.message) == ("failed", "no end within its limit of 1 s: killed")
+    assert "test_hang" in hung.output
+    assert Counter(ran.outcomes.values()) == {"passed": 6, "failed": 1}
+    assert each_once(ran)
+
+
+def test_pytest_exit_in_a_test_ends_the_run(run: Any) -> None:
+    body = "import pytest\ndef test_exit(): pytest.exit('enough')\n"
+    body += "@pytest.mark.parametrize('i', range(9))\ndef test_1(i): pass\n"
+    ran = run({"test_a.py": body})
+    ended = ran.test("test_a.py::test_exit")
+    assert (ended.outcome, ended.message) == ("failed", "Exit: enough")
+    assert len(ran.outcomes) == 10
+    lost = [test for test in ran.report.tests if test.outcome == "not_finished"]
+    assert all(test.message.startswith("pytest-xdist ended before it: ") for test in lost)
+
+
+def test_needs_that_only_marks_and_skips_tell(run: Any) -> None:
+    body = SHOW + (
+        "def seen(): return len(os.environ['CUDA_VISIBLE_DEVICES'].split(','))\n"
+        "@pytest.mark.require_cuda_2gpu\n"
+        "def test_wide(): assert seen() == 2\n"
+        "@pytest.mark.sequential\n"
+        "def test_alone(): assert seen() == 2\n"
+        "def test_skip():\n"
+        "    if seen() < 2: pytest.skip('needs 2 GPUs')\n"
+        "@pytest.mark.skipif(True, reason='GPU too old')\n"
+        "def test_old(): pass\n"
+        "def test_narrow(): assert seen() == 1\n"
+        "@pytest.mark.new_nightly\n"
+        "def test_nightly(): assert 0\n"
+    )
+    ini = "[pytest]\nmarkers =\n    require_cuda_2gpu\n    sequential\n    new_nightly\n"
+    ran = run({"test_a.py": body, "pytest.ini": ini}, config_file="pytest.ini")
+    found = {test.nodeid.partition("::")[2]: (test.outcome, len(test.gpus)) for test in ran.report.tests}
+    assert found.pop("test_nightly")[0] == "skipped"
+    assert found == {
+        "test_wide": ("passed", 2),
+        "test_alone": ("passed", 2),
+        "test_skip": ("passed", 2),
+        "test_old": ("skipped", 1),
+        "test_narrow": ("passed", 1),
+    }
+    topics = Counter(note["topic"] for note in ran.records("note"))
+    assert (topics["need_differs"], topics["gpu_skip"]) == (2, 1)
+
+
+def test_wide_serial_and_isolated_units_are_not_for_xdist(run: Any, run_tree: Any) -> None:
+    who = SHOW + "def test_1(worker_id):\n    open('ran-%s-%s' % (NAME, os.environ['GPUCI_GPUS']), 'w')\n"
+    files = {f"test_{name}.py": who + f"NAME = '{name}'\n" for name in ("n1", "n2", "wide", "serial", "own")}
+    units = {
+        "test_wide.py": {"gpus": 2},
+        "test_serial.py": {"mode": "serial"},
+        "test_own.py": {"mode": "isolated"},
+    }
+    ran = run(files, units=units)
+    assert set(ran.outcomes.values()) == {"passed"}
+    names = {path.name for path in run_tree.root.glob("ran-*")}
+    assert {"ran-wide-0,1", "ran-serial-0,1"} <= names
+
+
+def test_options_that_would_break_a_run(run: Any) -> None:
+    files = {
+        "pytest.ini": "[pytest]\naddopts = -x -n 4 --maxfail=1 -p no:xdist --dist=loadfile -k 'not unwanted'\n",
+        "test_a.py": "def test_1(worker_id): assert 0\ndef test_2(worker_id): assert worker_id in ('gw0', 'gw1')\n"
+        "def test_unwanted(): assert 0\n",
+    }
+    ran = run(files, config_file="pytest.ini")
+    assert ran.outcomes == {
+        "test_a.py::test_1": "failed",
+        "test_a.py::test_2": "passed",
+        "test_a.py::test_unwanted": "deselected",
+    }
+    named = [note["text"] for note in ran.records("note", topic="neutralised")]
+    assert named == ["-x", "-n 4", "--maxfail=1"]
+
+
+def test_what_can_not_be_collected(run: Any) -> None:
+    files = {
+        "test_bad.py": "import no_such_module\n",
+        "test_exit.py": "import pytest\npytest.exit('not here')\n",
+        "test_skip.py": "import pytest\npytest.skip('all of it', allow_module_level=True)\n",
+        "test_good.py": "def test_1(): pass\n",
+    }
+    ran = run(files)
+    assert ran.outcomes == {
+        "test_bad.py": "collection_error",
+        "test_exit.py": "collection_error",
+        "test_skip.py": "skipped",
+        "test_good.py::test_1": "passed",
+    }
+
+
+def test_a_file_that_crashes_a_worker_while_it_is_collected_runs_alone(run: Any) -> None:
+    files = {"test_a.py": "import os\nos.abort()\n", "test_b.py": "def test_1(): pass\n"}
+    ran = run(files)
+    assert ran.outcomes == {"test_a.py": "collection_error", "test_b.py::test_1": "passed"}
+    (note,) = ran.records("note", topic="own_process")
+    assert note["text"] == (
+        "test_a.py runs in a process of its own: killed by SIGABRT while it collected test_a.py"
+    )
+
+
+def test_workers_that_collect_differently(run: Any) -> None:
+    body = SHOW + "@pytest.mark.parametrize('i', [os.environ['PYTEST_XDIST_WORKER']])\ndef test_1(i): pass\n"
+    ran = run({"test_a.py": body})
+    (test,) = ran.report.tests
+    assert test.outcome == "not_finished"
+    assert "Different tests were collected between gw" in test.message
+
+
+CUDA = "import torch\ntorch.cuda.init()\ndef test_1(worker_id): assert torch.cuda.seen == worker_id[2:]\n"
+FAKE_TORCH = {
+    "torch.py": (
+        "import os\n"
+        "class cuda:\n"
+        "    seen = None\n"
+        "    def init(): cuda.seen = os.environ['CUDA_VISIBLE_DEVICES']\n"
+        "    def is_initialized(): return cuda.seen is not None\n"
+    )
+}
+
+
+def test_cuda_that_is_initialised_while_collecting_starts_the_run_again_with_masks(run: Any) -> None:
+    files = {**FAKE_TORCH, "pytest.ini": "[pytest]\npythonpath = .\n"}
+    ran = run({**files, "test_a.py": CUDA, "test_b.py": CUDA}, config_file="pytest.ini")
+    assert set(ran.outcomes.values()) == {"passed"}, [test.output for test in ran.report.tests]
+    assert len(ran.records("note", topic="gpu_isolation")) == 1
+    assert each_once(ran)
+
+
+def test_the_cpu_pool(run: Any) -> None:
+    body = (
+        SHOW
+        + "def test_1(worker_id): assert (os.environ['CUDA_VISIBLE_DEVICES'], worker_id[:2]) == ('', 'gw')\n"
+    )
+    units = {f"test_{name}.py": {"mode": "cpu", "gpus": 0} for name in "ab"}
+    ran = run(dict.fromkeys(units, body), units=units)
+    assert set(ran.outcomes.values()) == {"passed"}, [test.output for test in ran.report.tests]
+
+
+def test_by_worker_index_all_devices_stay_visible(run: Any) -> None:
+    body = SHOW + "def test_1(): assert os.environ['CUDA_VISIBLE_DEVICES'] == '0,1'\n"
+    ran = run({"test_a.py": body}, isolation="worker-index")
+    assert set(ran.outcomes.values()) == {"passed"}
+
+
+def test_units_of_one_file_run_what_they_select(run: Any) -> None:
+    body = "def test_a(): pass\ndef test_b(): pass\n"
+    ran = run({"test_a.py": body}, units={"test_a.py": {"select": {"except": ["test_a.py::test_a"]}}})
+    assert [record["nodeid"] for record in ran.records("end")] == ["test_a.py::test_b"]
+
+
+def test_without_pytest_xdist_the_setting_is_named(run_tree: Any) -> None:
+    block = "import sys\nsys.meta_path.insert(0, __import__('block').Block())\n"
+    files = {
+        "away/sitecustomize.py": block,
+        "away/block.py": "class Block:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'xdist': raise ModuleNotFoundError(name)\n",
+        "test_a.py": "def test_1(): pass\n",
+    }
+    node = replace(XDIST, env={**XDIST.env, "PYTHONPATH": str(run_tree.root / "away")})
+    ran = run_tree(files, config=replace(run_tree.config, node=node))
+    assert ran.report.verdict == "config_error"
+    assert "node.engine is xdist, but " in str(ran.report.shards)
