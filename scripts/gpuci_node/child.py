@@ -80,7 +80,7 @@ class Child:
         self.pid = pid
         self.directory = directory  # its scratch: here we leave what it is told
         self.pipes = pipes
-        self.popen: Optional["subprocess.Popen[bytes]"] = None  # of one that we started ourselves
+        self.popen: Optional[subprocess.Popen[bytes]] = None  # of one that we started ourselves
         self.lines = Lines()
         self.tail = b""
         self.told = 0

@@ -34,10 +34,16 @@ class Measuring:
         Reports, of which each process would write its own, and the limit of `fail_under` are not for a part.
         The file's name is no other process's, because pytest-cov erases all NAME.* when it starts.
         """
+        if not self.redirect(options):
+            return False
+        options.numprocesses, options.dist, options.distload = None, "no", False
+        return True
+
+    def redirect(self, options: Any) -> bool:
+        """The same in a controller of pytest-xdist, which merges what its workers measure by itself."""
         if not getattr(options, "cov_source", None) or getattr(options, "no_cov", False):
             return False
         options.cov_report, options.cov_fail_under = {"": None}, 0
-        options.numprocesses, options.dist, options.distload = None, "no", False
         os.makedirs(self._parts, exist_ok=True)
         os.environ["COVERAGE_FILE"] = os.path.join(self._parts, self._name)
         return True

@@ -5,19 +5,18 @@ other, or one unit, or what is left of it: after a crash, or for items that need
 planned with. Nothing is tried twice but a test that skipped for lack of GPUs, which runs once more with all.
 """
 
-import bisect
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional
 
 from gpuci_node import contract, records, spec
+from gpuci_node.book import Book
 from gpuci_node.effects import Dump, Effects, Exit, Kill, Start, Tell, Write
 from gpuci_node.merges import Merges
 from gpuci_node.parents import Parents, Source
 from gpuci_node.process import LEAVE_SECONDS, Assignment, Living, Process, Task, cause
-from gpuci_node.slots import Slot, SlotTable, order_key
+from gpuci_node.slots import Slot, SlotTable
+from gpuci_node.waiting import Waiting
 
 DUMP_SECONDS = 0.5  # for faulthandler to write the stacks of a test process before it is killed
-# A worker takes the next unit of its root, unless one elsewhere is longer by this factor and by this much.
-_SWITCH_FACTOR, _SWITCH_SECONDS = 1.5, 1.0
 
 Json = Dict[str, Any]
 
@@ -35,10 +34,9 @@ class Engine:
         self._processes: Dict[str, Process] = {}
         self._sequence = 0
         self._started = 0
-        self._collected: Dict[str, Set[str]] = {}
         self._stopping = False
-        self.outcomes: Dict[str, str] = {}
-        self._queue: List[Tuple[Any, Task]] = []  # in the order in which they ask for slots
+        self._book = Book()
+        self._queue = Waiting()
         self._changed = True  # the queue, the slots or the parents, since the queue last asked for slots
         self._selects = {unit["id"]: contract.indexed(unit["select"]) for unit in job["units"]}
         self._plan(job["units"])
@@ -56,8 +54,7 @@ class Engine:
         return Task(unit, self._clip(gpus), alone, self._sequence, **more)
 
     def _enqueue(self, task: Task) -> None:
-        key = order_key(task.gpus, task.alone, task.unit["expected_seconds"], task.sequence)
-        bisect.insort(self._queue, (key, task))
+        self._queue.add(task)
         self._changed = True
 
     def _clip(self, gpus: int) -> int:
@@ -71,6 +68,11 @@ class Engine:
     @property
     def _tests_done(self) -> bool:
         return not self._processes and not self._queue and not self._parents.living
+
+    @property
+    def outcomes(self) -> Dict[str, str]:
+        """The worst outcome of each node id so far."""
+        return self._book.outcomes
 
     @property
     def running(self) -> List[str]:
@@ -87,23 +89,25 @@ class Engine:
             return []
         self._changed = False
         effects: Effects = []
-        waiting: List[Tuple[Any, Task]] = []
         refused = set()  # what does not fit now fits no better further down the queue
         held = False  # a wide task waits for its parent: narrow ones would take the slots that it needs
-        for place, (key, task) in enumerate(self._queue):
-            if self._slots.full:
-                waiting += self._queue[place:]
-                break
-            source = self._source(task)
+
+        def begins(task: Task) -> bool:
+            nonlocal held
             wish = (task.gpus, task.alone)
+            if self._slots.full or held or wish in refused:
+                return False
+            source = self._source(task)
             if source is None:
-                held = held or task.gpus > 1 or task.alone
-                effects += self._prepare(task, now, self._slots.size)
-                waiting.append((key, task))
-            elif held or wish in refused or not self._open(task, source, now, effects):
+                held = task.gpus > 1 or task.alone
+                effects.extend(self._prepare(task, now, self._slots.size))
+                return False
+            begun = self._open(task, source, now, effects)
+            if not begun:
                 refused.add(wish)
-                waiting.append((key, task))
-        self._queue = waiting
+            return begun
+
+        self._queue.take(begins)
         merging = self._merges.start(now) if self._tests_done else []
         return effects + self._look_ahead(now) + self._retire(now) + merging
 
@@ -115,13 +119,13 @@ class Engine:
 
     def _look_ahead(self, now: float) -> Effects:
         """While all slots are taken, one root is prepared in advance."""
-        for _key, task in self._queue if self._slots.full else ():
+        for task in self._queue if self._slots.full else ():
             if self._source(task) is None:
                 return self._prepare(task, now, 1)
         return []
 
     def _retire(self, now: float) -> Effects:
-        roots = {task.root for _key, task in self._queue}
+        roots = {task.root for task in self._queue}
         roots |= {process.root for process in self._processes.values()}
         return self._parents.retire(roots, bool(roots), now)
 
@@ -142,7 +146,8 @@ class Engine:
         process.mask_from_start = task.mask_from_start or (source.shared and root.masked)
         effects = self._give(process, task)
         if task.file in root.hung and not source.shared:
-            effects = [self._end(process, process.first, task.file, "collection_error", root.hung[task.file])]
+            why, tail = root.hung[task.file]
+            effects = [self._book.end(process, process.first, task.file, "collection_error", why, tail)]
             process.first.collected([])
         if process.idle:
             self._slots.release(slot)
@@ -176,44 +181,18 @@ class Engine:
         select = self._selects[task.unit["id"]]
         chosen = ids if task.only is None else [nodeid for nodeid in task.only if nodeid in known]
         assignment.collected([nodeid for nodeid in chosen if contract.selects(select, nodeid)])
-        effects: Effects = []
-        if known != self._collected.get(task.unit["id"]):
-            self._collected[task.unit["id"]] = known
-            fields = {key: record[key] for key in ("file", "ids", "marks", "deselected")}
-            effects.append(Write({"kind": "collected", "unit": task.unit["id"], **fields}))
+        effects = self._book.collected(assignment, record)
         for nodeid in set(task.only or ()) - known:
             text = "not collected when the rest of its file ran again"
-            effects.append(self._end(process, assignment, nodeid, "not_finished", text))
-        return effects + self._found_above(process, assignment, record)
-
-    def _found_above(self, process: Process, assignment: Assignment, record: Json) -> Effects:
-        """What failed or was skipped as a whole; above the file (a package, a conftest.py) it costs the file."""
-        effects: Effects = []
-        file = assignment.task.file
-        for outcome, found in (("collection_error", record["errors"]), ("skipped", record["skipped"])):
-            for entry in found:
-                nodeid = entry["nodeid"] if entry["nodeid"].startswith(file) else file
-                output = entry.get("output", "")
-                effects.append(self._end(process, assignment, nodeid, outcome, entry["message"], output))
-        return effects
+            effects.append(self._book.end(process, assignment, nodeid, "not_finished", text))
+        return effects + self._book.found_above(process, assignment, record)
 
     def _next_task(self, process: Process) -> Optional[Task]:
         """Take the task that a slot worker goes on with out of the queue; None: it is to leave."""
         most = self._job["settings"]["recycle_after_files"]
         if self._stopping or not process.shared or (most and process.files_done >= most):
             return None
-        longest = 0.0
-        for place, (_key, task) in enumerate(self._queue):
-            if (task.gpus, task.alone) != (process.width, process.first.task.alone):
-                continue
-            seconds = float(task.unit["expected_seconds"])
-            if self._fits(process, task):
-                if longest > _SWITCH_FACTOR * seconds + _SWITCH_SECONDS:
-                    return None
-                del self._queue[place]
-                return task
-            longest = max(longest, seconds)
-        return None
+        return self._queue.take_next(process, lambda task: self._fits(process, task))
 
     def _fits(self, process: Process, task: Task) -> bool:
         """Whether a slot worker that asks for more can run this task."""
@@ -250,7 +229,9 @@ class Engine:
         if process.bad_record:
             return []
         process.bad_record = True
-        return [self._note(process, "bad_record", "it wrote records that make no sense", level="warning")]
+        return [
+            self._book.note(process, "bad_record", "it wrote records that make no sense", level="warning")
+        ]
 
     def _between_tests(self, process: Process, now: float) -> None:
         process.in_flight = None
@@ -294,7 +275,7 @@ class Engine:
         return [*effects, Tell(process.id, {"do": "end"})]
 
     def _on_spent(self, process: Process, record: Json, now: float) -> Effects:
-        return [self._note(process, "recycled", "a fresh process for its slot: " + record["text"])]
+        return [self._book.note(process, "recycled", "a fresh process for its slot: " + record["text"])]
 
     def _on_start(self, process: Process, record: Json, now: float) -> Effects:
         nodeid, before = record["nodeid"], process.in_flight
@@ -302,7 +283,7 @@ class Engine:
         if before is not None and before != nodeid:
             # To run it again would be to try it twice.
             text = "the next test began without its result"
-            effects.append(self._end(process, process.flown, before, "not_finished", text))
+            effects.append(self._book.end(process, process.flown, before, "not_finished", text))
         process.give(record["timeout"], now)
         process.in_flight, process.flying = nodeid, record["task"]
         process.source = {"file": record["file"], "line": record["line"]}
@@ -314,7 +295,7 @@ class Engine:
         fields = {
             key: value for key, value in record.items() if key not in ("kind", "task", "nodeid", "outcome")
         }
-        effect = self._record_end(process, assignment, nodeid, record["outcome"], **fields)
+        effect = self._book.end_with(process, assignment, nodeid, record["outcome"], **fields)
         self._between_tests(process, now)
         return [effect]
 
@@ -324,8 +305,8 @@ class Engine:
         assignment.deferred.append(record)
         needs = "the node alone" if record["alone"] else "%d GPUs" % record["gpus"]
         text = "mark %s needs %s" % (record["because"], needs)
-        numbers = {"planned": assignment.task.gpus, "gpus": record["gpus"]}
-        return [self._note(process, "need_differs", text, assignment, nodeid=nodeid, **numbers)]
+        numbers = {"planned": assignment.task.gpus, "gpus": record["gpus"], "alone": record["alone"]}
+        return [self._book.note(process, "need_differs", text, assignment, nodeid=nodeid, **numbers)]
 
     def _on_gpu_skip(self, process: Process, record: Json, now: float) -> Effects:
         nodeid, assignment = record["nodeid"], process.assignments[record["task"]]
@@ -337,20 +318,22 @@ class Engine:
         self._between_tests(process, now)
         text = "skipped on %d of %d GPUs (%s): runs again with all"
         text %= (len(process.slot.gpus), everything, record["message"])
-        return [self._note(process, "gpu_skip", text, assignment, nodeid=nodeid)]
+        return [self._book.note(process, "gpu_skip", text, assignment, nodeid=nodeid)]
 
     def _on_beyond_node(self, process: Process, record: Json, now: float) -> Effects:
         text = "mark %s needs %d GPUs, the node has %d"
         text %= (record["because"], record["gpus"], len(self._job["node"]["gpus"]))
         assignment = process.assignments[record["task"]]
         return [
-            self._note(process, "wider_than_node", text, assignment, level="warning", nodeid=record["nodeid"])
+            self._book.note(
+                process, "wider_than_node", text, assignment, level="warning", nodeid=record["nodeid"]
+            )
         ]
 
     def _on_early_cuda(self, process: Process, record: Json, now: float) -> Effects:
         process.early_cuda = True
         text = "CUDA was initialised while collecting: a new process, masked from its start"
-        return [self._note(process, "gpu_isolation", text)]
+        return [self._book.note(process, "gpu_isolation", text)]
 
     def _on_interrupted(self, process: Process, record: Json, now: float) -> Effects:
         process.interrupted = record["text"]
@@ -362,7 +345,7 @@ class Engine:
         return []
 
     def _on_note(self, process: Process, record: Json, now: float) -> Effects:
-        return [self._note(process, record["topic"], record["text"], level=record["level"])]
+        return [self._book.note(process, record["topic"], record["text"], level=record["level"])]
 
     # -- the end of test processes ---------------------------------------------------------------
 
@@ -379,7 +362,7 @@ class Engine:
         again: List[Task] = []
         if end.left_over:
             text = "processes left behind and killed: %d" % end.left_over
-            effects.append(self._note(process, "left_over", text, level="warning"))
+            effects.append(self._book.note(process, "left_over", text, level="warning"))
         if not self._stopping:
             effects += self._account(process, end, again)
         return effects + self._go_on(process, again, now)
@@ -413,33 +396,33 @@ class Engine:
         effects: Effects = []
         if process.in_flight is not None:
             crash = {"message": why, "output": end.tail, **process.source}
-            effects.append(self._record_end(process, process.flown, process.in_flight, "failed", **crash))
+            effects.append(self._book.end_with(process, process.flown, process.in_flight, "failed", **crash))
         return effects + self._continue(process, why, end, again)
 
     def _died_collecting(self, process: Process, why: str, end: Exit, again: List[Task]) -> Effects:
         task = process.first.task
         if process.shared:
-            self._parents.lost(process.root, process.collecting, why if process.timed_out else None)
+            hung = (why, end.tail) if process.timed_out else None
+            self._parents.lost(process.root, process.collecting, hung)
             again.append(task)
             return []
-        return [self._end(process, process.first, task.file, "collection_error", why, end.tail)]
+        return [self._book.end(process, process.first, task.file, "collection_error", why, end.tail)]
 
     def _continue(self, process: Process, why: str, end: Exit, again: List[Task]) -> Effects:
         unfinished = process.unfinished
         if not unfinished:
             badly = end.signal is not None or end.code not in (0, 1, 5)
             if badly and process.in_flight is None:
-                return [self._note(process, "process_end", "after its last test: " + why, level="warning")]
+                return [
+                    self._book.note(process, "process_end", "after its last test: " + why, level="warning")
+                ]
             return []
         if process.progressed:
             again += [self._rest(process, each) for each in unfinished]
             return []
         # Without progress a further process would end in the same way.
         again += [each.task for each in unfinished[1:]]
-        first = unfinished[0]
-        return [
-            self._end(process, first, nodeid, "not_finished", why, end.tail) for nodeid in first.remaining
-        ]
+        return self._book.ends(process, unfinished[0], unfinished[0].remaining, why, end.tail)
 
     def _rest(self, process: Process, assignment: Assignment, mask_from_start: bool = False) -> Task:
         """A task for what is left of another."""
@@ -490,43 +473,8 @@ class Engine:
     def stop(self) -> None:
         """No new processes, no further records: what is due stays without one."""
         self._stopping = True
-        self._queue = []
+        self._queue.clear()
         self._merges.stop()
-
-    # -- records -----------------------------------------------------------------------------------
-
-    def _end(
-        self,
-        process: Process,
-        assignment: Assignment,
-        nodeid: str,
-        outcome: str,
-        message: str,
-        output: str = "",
-    ) -> Write:
-        return self._record_end(process, assignment, nodeid, outcome, message=message, output=output)
-
-    def _record_end(
-        self, process: Process, assignment: Assignment, nodeid: str, outcome: str, **fields: Any
-    ) -> Write:
-        seat = process.seat_of(nodeid)
-        known = [outcome, self.outcomes[nodeid]] if nodeid in self.outcomes else [outcome]
-        self.outcomes[nodeid] = contract.worst_outcome(known)
-        process.settle(nodeid)
-        record = {"kind": "end", "unit": assignment.task.unit["id"], "nodeid": nodeid, "outcome": outcome}
-        return Write({"seconds": {}, "message": "", "output": "", **record, **seat, **fields})
-
-    def _note(
-        self,
-        process: Process,
-        topic: str,
-        text: str,
-        assignment: Optional[Assignment] = None,
-        level: str = "info",
-        **more: Any,
-    ) -> Write:
-        unit = (assignment or process.newest).task.unit["id"]
-        return Write({"kind": "note", "level": level, "topic": topic, "unit": unit, "text": text, **more})
 
 
 def _nothing(file: str) -> Json:

@@ -10,7 +10,7 @@ themselves. None of this changes what a test gets: only how fast.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, NamedTuple, Optional, Set
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from gpuci_node import spec
 from gpuci_node.effects import Effects, Exit, Kill, Start, Tell, Write
@@ -54,7 +54,7 @@ class Root:
     rounds: int = 0
     collected: Dict[str, Json] = field(default_factory=dict)
     apart: Set[str] = field(default_factory=set)  # files that run in processes of their own
-    hung: Dict[str, str] = field(default_factory=dict)  # files that could not be collected in time: why
+    hung: Dict[str, Tuple[str, str]] = field(default_factory=dict)  # files not collected in time: why, stacks
     masked: bool = False  # CUDA starts while its files are collected: mask from the start
 
     @property
@@ -225,7 +225,7 @@ class Parents:
         if root.status == "ready":
             root.status = "each"
             return [_note(parent, "not_forked", "the parent of its workers is gone: %s" % why, "warning")]
-        return self._lost(parent, root, why)
+        return self._lost(parent, root, why, end.tail)
 
     def _forget_templates_of_base(self) -> None:
         """Those that were asked of it will not come."""
@@ -234,7 +234,7 @@ class Parents:
                 root.status = "new"
 
     def refused(self, parent: Optional[str]) -> None:
-        """A parent did not fork: its place is taken by processes that start from nothing, or from the base."""
+        """A parent did not fork: processes start from nothing instead, or from the base."""
         if parent == self._base_id:
             self._base, self._base_id = "none", None
         for root in self._roots.values():
@@ -245,7 +245,7 @@ class Parents:
         """A worker that collected for itself could not collect this file."""
         self._roots[root].apart.add(file)
 
-    def lost(self, path: str, file: Optional[str], hung: Optional[str]) -> None:
+    def lost(self, path: str, file: Optional[str], hung: Optional[Tuple[str, str]]) -> None:
         """A worker that collected for itself ended meanwhile, at this file or before any."""
         root = self._roots[path]
         if file is None or file not in root.files:
@@ -255,12 +255,12 @@ class Parents:
         if hung:
             root.hung[file] = hung
 
-    def _lost(self, parent: Parent, root: Root, why: str) -> Effects:
+    def _lost(self, parent: Parent, root: Root, why: str, tail: str) -> Effects:
         if parent.collecting is None:
             root.status = "own"
             return [_note(parent, "own_process", "each unit runs in a process of its own: %s" % why)]
         if parent.timed_out:
-            root.hung[parent.collecting] = why
+            root.hung[parent.collecting] = (why, tail)
         self._again(root, "own")
         return [self._set_apart(parent, root, parent.collecting, why)]
 

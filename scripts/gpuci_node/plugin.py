@@ -81,7 +81,7 @@ class WorkerPlugin:
         findings = self.forking.hooks(session.config.pluginmanager) if self.forking else []
         if findings:
             self.send("ready", findings=findings)
-            warm.leave(0)
+            warm.leave(0, self.parent.line.channel)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self, collection_path: Path) -> Optional[bool]:
@@ -142,7 +142,7 @@ class WorkerPlugin:
         self.send("ready", findings=findings)
         spec = None if findings else self.parent.serve()
         if spec is None:
-            warm.leave(0)
+            warm.leave(0, self.parent.line.channel)
         self.forking, self.forked = None, True
         self.spec.update(spec)
         identity.become(session.config, self.spec)

@@ -146,9 +146,9 @@ class Process(Living):
     def drop_done(self) -> None:
         """Forget tasks that are done, but for the one whose last test is being torn down."""
         for sequence, assignment in list(self.assignments.items()):
-            if assignment.due is not None and not assignment.left and sequence != self.flying:
-                if not assignment.deferred:
-                    del self.assignments[sequence]
+            done = assignment.due is not None and not assignment.left and not assignment.deferred
+            if done and sequence != self.flying:
+                del self.assignments[sequence]
 
     @property
     def idle(self) -> bool:

@@ -3,7 +3,7 @@
 Runs on the compute node, inside the container when there is one (Python >= 3.8, standard library only).
 It speaks JSON lines: commands on standard input, events on standard output. It decides nothing.
 
-    {"do": "start", "id", "spec", "env", "parent"}: a process of its own, or forked by the warm parent `parent`
+    {"do": "start", "id", "spec", "env", "parent"}: a new process, or one that `parent` forks
     {"do": "tell", "id", "message"}: pass this on to a process; {"do": "run", "unit"} or {"do": "end"}
     {"do": "dump" | "stop" | "kill", "id"}
     {"event": "record", "id", "line"} | {"event": "exited", "id", "code", "signal", "tail", "left_over"}

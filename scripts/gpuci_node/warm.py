@@ -11,14 +11,18 @@ import ctypes
 import gc
 import importlib
 import os
+import signal
 import sys
 import threading
 import warnings
 import weakref
+from types import FrameType
 from typing import Any, Dict, Iterator, List, NamedTuple, NoReturn, Optional
 
 from gpuci_node import processes
 from gpuci_node.channel import Channel, Command, Control
+
+THREADS_SECONDS = 10.0  # for threads of a forked process that are no daemons, once its tests are done
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.getenv.restype = ctypes.c_void_p
@@ -53,7 +57,7 @@ class Parent:
                 self.line.channel.send("note", level="warning", topic="preload", text=text[:500])
 
     def serve(self) -> Optional[Dict[str, Any]]:
-        """Fork for each request. Returns in the new process what it is to do (`spec`), here None at the end."""
+        """Fork for each request. Returns in a new process what it is to do (`spec`), here None in the end."""
         gc.collect()
         gc.freeze()  # so that collections in the children don't copy every page that holds an object
         with contextlib.suppress(ValueError):  # closed by what was imported
@@ -152,20 +156,40 @@ def _forget_exit_handlers() -> None:
             atexit.register(getattr(sys.modules[name], function))
 
 
-def leave(code: int) -> NoReturn:
+def leave(code: int, channel: Channel) -> NoReturn:
     """End a forked process, or a parent, as Python ends: threads, exit handlers, streams.
 
     Without taking every module apart, which costs 0.1 s and more once torch is loaded and copies the pages
-    that parent and children share.
+    that parent and children share. Threads that don't end are not waited for longer than THREADS_SECONDS.
     """
     with _shielded():
-        threading._shutdown()  # type: ignore[attr-defined]
+        _wait_for_threads(channel)
     with _shielded():
         atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with _shielded():
             stream.flush()
     os._exit(code)
+
+
+def _wait_for_threads(channel: Channel) -> None:
+    """Wait for threads that are no daemons; after a while name those that are left, and go on."""
+    before = signal.signal(signal.SIGALRM, _too_long)
+    signal.setitimer(signal.ITIMER_REAL, THREADS_SECONDS)
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+    except TimeoutError:
+        others = set(threading.enumerate()) - {threading.current_thread()}
+        names = sorted(thread.name for thread in others if not thread.daemon)
+        text = "threads that did not end within %g s: %s" % (THREADS_SECONDS, ", ".join(names))
+        channel.send("note", level="warning", topic="threads", text=text[:500])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _too_long(_number: int, _frame: Optional[FrameType]) -> None:
+    raise TimeoutError
 
 
 @contextlib.contextmanager

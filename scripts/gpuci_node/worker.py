@@ -37,9 +37,10 @@ def main(path: str) -> int:
         code, forked = run(spec, parent)
         if not forked:
             return code
-        warm.leave(code)
-    mine = _serve_as_base(spec, parent)
-    warm.leave(0 if mine is None else run(mine, parent)[0])
+    else:
+        mine = _serve_as_base(spec, parent)
+        code = 0 if mine is None else run(mine, parent)[0]
+    return warm.leave(code, parent.line.channel)
 
 
 def _serve_as_base(spec: Dict[str, Any], parent: warm.Parent) -> Optional[Dict[str, Any]]:

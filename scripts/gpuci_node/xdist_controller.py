@@ -13,13 +13,14 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, Generator, List, Optional, Set
 
 import pytest
 
-from gpuci_node import options, outcome, policy, processes, worker, xdist_files
+from gpuci_node import coverage_data, options, outcome, policy, processes, worker, xdist_files
 from gpuci_node.warm import Line
 
+_DYING_SECONDS = 0.5  # for a process whose connection ended to be gone
 _DIFFERENT = "Different tests were collected"  # pytest-xdist's words
 
 
@@ -53,6 +54,7 @@ class Controller:
         self.trackers: Dict[str, outcome.Tracker] = {}
         self.usage: Dict[str, Dict[str, Any]] = {}
         self.flights: Dict[str, int] = {}  # our node id -> seat
+        self.causes: Dict[int, str] = {}  # by seat: how the last worker there ended
         self.interrupted = False
         self.began: Set[str] = set()  # by the node id that pytest-xdist uses
 
@@ -68,8 +70,16 @@ class Controller:
 
     # -- start -----------------------------------------------------------------------------------
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_load_initial_conftests(self, args: List[str]) -> None:
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_load_initial_conftests(
+        self, early_config: pytest.Config, args: List[str]
+    ) -> Generator[None, Any, None]:
+        if coverage_data.Measuring(self.spec).redirect(early_config.known_args_namespace):
+            self.send("coverage")
+        self._choose_options(args)
+        yield
+
+    def _choose_options(self, args: List[str]) -> None:
         sys.path.remove(self.spec["package"])
         ours = worker.xdist_arguments(self.spec)
         kept, taken = options.neutralise([arg for arg in args if arg not in ours], options.OF_XDIST)
@@ -80,8 +90,6 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         config.option.maxfail = 0
-        if hasattr(config.option, "cov_fail_under"):
-            config.option.cov_fail_under = 0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -172,9 +180,9 @@ class Controller:
 
     def _crashed(self, report: pytest.TestReport) -> None:
         """pytest-xdist names the test that a worker was at when it died."""
-        node: Any = report.node
-        item, cause = self.items[report.nodeid], _cause(node)
-        output = self.files(seat_of(node)).output()
+        seat = seat_of(report.node)
+        item, cause = self.items[report.nodeid], self.causes.get(seat, "its worker is gone")
+        output = self.files(seat).output()
         if item["nodeid"] in self.flights:
             self._end(report.nodeid, "failed", cause, output)
         elif report.nodeid not in self.began:
@@ -194,21 +202,22 @@ class Controller:
         if text:
             self._fail_flights_of(seat, str(text))
         if error:
+            self.causes[seat] = _cause(node, error)
             self._kill(seat)  # it may live on without its connection, on the GPU of its replacement
             if not self.collected:
-                self._give_up_collecting(node, seat)
+                self._give_up_collecting(seat)
 
     def _fail_flights_of(self, seat: int, text: str) -> None:
         for nodeid, item in self.items.items():
             if self.flights.get(item["nodeid"]) == seat:
                 self._end(nodeid, "failed", text, "")
 
-    def _give_up_collecting(self, node: Any, seat: int) -> None:
+    def _give_up_collecting(self, seat: int) -> None:
         """Its replacement would die in the same way."""
         file = self.files(seat).read("collecting")
         if isinstance(file, str) and file:
             self.send("collecting", file=file)
-        text = "%s while it collected %s" % (_cause(node), file or "the tests")
+        text = "%s while it collected %s" % (self.causes[seat], file or "the tests")
         self.interrupt(text)
         sys.stderr.write(self.files(seat).output())
         pytest.exit(text)
@@ -255,14 +264,16 @@ def seat_of(node: Any) -> int:
     return int(node.gateway.spec.env[xdist_files.SEAT])
 
 
-def _cause(node: Any) -> str:
-    """How a dead worker ended, as far as the connection to it knows."""
+def _cause(node: Any, error: Any) -> str:
+    """How a worker ended: its signal or exit code where the connection to it knows, else what xdist says."""
     popen: Any = getattr(getattr(node.gateway, "_io", None), "popen", None)
     code: Optional[int] = None
     with contextlib.suppress(AttributeError, subprocess.TimeoutExpired):
-        code = popen.wait(timeout=5.0)
+        code = popen.wait(timeout=_DYING_SECONDS)
     if code is None:
-        return "its worker is gone"
-    if code < 0:
-        return "killed by %s" % processes.signal_name(-code)
-    return "its worker left with exit code %d" % code
+        return "its worker ended: %s" % (str(error).strip().splitlines() or [""])[-1]
+    return (
+        "killed by %s" % processes.signal_name(-code)
+        if code < 0
+        else "its worker left with exit code %d" % code
+    )

@@ -177,9 +177,9 @@ class XdistEngine(Engine):
             text = "%s runs in a process of its own: %s" % (crew.collecting, why)
             again += [replace(task, own=True) for task in tasks if task not in others]
             self._enqueue(self._group(others, crew.mask_from_start))
-            return [self._note(crew, "own_process", text)]
+            return [self._book.note(crew, "own_process", text)]
         return [
-            self._end(crew, each, each.task.file, "collection_error", why, end.tail)
+            self._book.end(crew, each, each.task.file, "collection_error", why, end.tail)
             for each in crew.assignments.values()
         ]
 
@@ -189,14 +189,15 @@ class XdistEngine(Engine):
             outcome, text = ("failed", flight.timed_out + ": killed") if flight.timed_out else ("", why)
             crash: Json = {"message": text, "output": end.tail, **flight.source}
             assignment = crew.assignments[flight.task]
-            effects.append(self._record_end(crew, assignment, nodeid, outcome or "not_finished", **crash))
+            effects.append(self._book.end_with(crew, assignment, nodeid, outcome or "not_finished", **crash))
         for each in crew.unfinished:
             text = "pytest-xdist ended before it: " + why
             effects += [
-                self._end(crew, each, nodeid, "not_finished", text, end.tail) for nodeid in each.remaining
+                self._book.end(crew, each, nodeid, "not_finished", text, end.tail)
+                for nodeid in each.remaining
             ]
         badly = end.signal is not None or end.code not in (0, 1, 5)
         if badly and not effects:
             text = "pytest-xdist, after its last test: " + why
-            return [self._note(crew, "process_end", text, level="warning")]
+            return [self._book.note(crew, "process_end", text, level="warning")]
         return effects

@@ -85,6 +85,7 @@ class Worker:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: List[pytest.Item]) -> Generator[None, Any, None]:
+        self.files.write("collecting", "")  # all files are: what fails from here on is no file's doing
         self.collection.remember(items)
         hooks = yield  # all of the project, -k and -m, and loadgroup, which renames items
         if hooks.excinfo:

@@ -369,3 +369,14 @@ def test_a_wide_test_is_forked_from_the_same_parent(run_tree: Any) -> None:
     ran = run_tree(files, gpus=4, config_file="pytest.ini")
     assert Counter(ran.outcomes.values()) == {"passed": 4}
     assert Counter(line[1] for line in traced(run_tree.root)) == {"test_a": 1, "test_b": 1}
+
+
+def test_a_thread_that_never_ends_holds_up_the_leaving_for_a_while_only(run_tree: Any) -> None:
+    body = (
+        "import threading\n"
+        "def test_1(): threading.Thread(target=threading.Event().wait, name='sleeper').start()\n"
+    )
+    ran = run_tree({"test_a.py": body, "test_b.py": PASSES, "test_c.py": PASSES}, gpus=1)
+    assert Counter(ran.outcomes.values()) == {"passed": 3}
+    (note,) = ran.records("note", topic="threads")
+    assert note["text"] == "threads that did not end within 10 s: sleeper"

@@ -1,0 +1,57 @@
+"""The tasks that wait for a slot, in the order in which they ask for one. Pure.
+
+Runs on the compute node (Python >= 3.8, standard library only).
+"""
+
+import bisect
+from typing import Any, Callable, Iterator, List, Optional, Tuple
+
+from gpuci_node.process import Process, Task
+from gpuci_node.slots import order_key
+
+# A worker goes on with its root, unless a task elsewhere is longer by this factor and by this much.
+_SWITCH_FACTOR, _SWITCH_SECONDS = 1.5, 1.0
+
+
+class Waiting:
+    """Alone first, then the widest, then the longest (`order_key`)."""
+
+    def __init__(self) -> None:
+        self._tasks: List[Tuple[Any, Task]] = []
+
+    def __iter__(self) -> Iterator[Task]:
+        return (task for _key, task in self._tasks)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def add(self, task: Task) -> None:
+        """A task from now on waits."""
+        key = order_key(task.gpus, task.alone, task.unit["expected_seconds"], task.sequence)
+        bisect.insort(self._tasks, (key, task))
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._tasks = []
+
+    def take(self, wanted: Callable[[Task], bool]) -> None:
+        """Offer each task once, in order; those that are taken no longer wait."""
+        self._tasks = [entry for entry in self._tasks if not wanted(entry[1])]
+
+    def take_next(self, process: Process, fits: Callable[[Task], bool]) -> Optional[Task]:
+        """The task that a slot's worker goes on with; None if none fits, or a much longer one should start.
+
+        It keeps its GPUs: only tasks that ask for as many are considered.
+        """
+        longest = 0.0
+        for place, (_key, task) in enumerate(self._tasks):
+            if (task.gpus, task.alone) != (process.width, process.first.task.alone):
+                continue
+            seconds = float(task.unit["expected_seconds"])
+            if fits(task):
+                if longest > _SWITCH_FACTOR * seconds + _SWITCH_SECONDS:
+                    return None
+                del self._tasks[place]
+                return task
+            longest = max(longest, seconds)
+        return None
