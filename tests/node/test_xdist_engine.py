@@ -194,8 +194,10 @@ def test_wide_serial_and_isolated_units_are_not_for_xdist(run: Any, run_tree: An
 
 def test_options_that_would_break_a_run(run: Any) -> None:
     files = {
-        "pytest.ini": "[pytest]\naddopts = -x -n 4 --maxfail=1 -p no:xdist --dist=loadfile -k 'not unwanted'\n",
-        "test_a.py": "def test_1(worker_id): assert 0\ndef test_2(worker_id): assert worker_id in ('gw0', 'gw1')\n"
+        "pytest.ini": "[pytest]\n"
+        "addopts = -x -n 4 --maxfail=1 -p no:xdist --dist=loadfile -k 'not unwanted'\n",
+        "test_a.py": "def test_1(worker_id): assert 0\n"
+        "def test_2(worker_id): assert worker_id in ('gw0', 'gw1')\n"
         "def test_unwanted(): assert 0\n",
     }
     ran = run(files, config_file="pytest.ini")
@@ -232,6 +234,14 @@ def test_a_file_that_crashes_a_worker_while_it_is_collected_runs_alone(run: Any)
     assert note["text"] == (
         "test_a.py runs in a process of its own: killed by SIGABRT while it collected test_a.py"
     )
+
+
+@pytest.mark.parametrize("args", [("-k", "a and"), ("--no-such-option",)], ids=" ".join)
+def test_arguments_that_pytest_refuses_are_said_in_its_words(run: Any, args: tuple[str, ...]) -> None:
+    ran = run({f"test_{name}.py": "def test_1(): pass\n" for name in "ab"}, args=args)
+    assert ran.outcomes == {"test_a.py": "collection_error", "test_b.py": "collection_error"}
+    told = ran.report.tests[0].message + ran.report.tests[0].output
+    assert "rong expression" in told or "unrecognized arguments: --no-such-option" in told
 
 
 def test_workers_that_collect_differently(run: Any) -> None:
@@ -297,3 +307,22 @@ def test_without_pytest_xdist_the_setting_is_named(run_tree: Any) -> None:
     ran = run_tree(files, config=replace(run_tree.config, node=node))
     assert ran.report.verdict == "config_error"
     assert "node.engine is xdist, but " in str(ran.report.shards)
+
+
+def test_coverage_of_all_workers_is_merged(run: Any, run_tree: Any, test_python: str) -> None:
+    found = subprocess.run([test_python, "-c", "import pytest_cov"], capture_output=True, check=False)
+    if found.returncode:
+        pytest.skip(f"{test_python} has no pytest-cov")
+    files = {
+        "lib.py": "def a():\n    return 1\ndef b():\n    return 2\ndef c():\n    return 3\n",
+        "test_a.py": "import lib\ndef test_a(): lib.a()\ndef test_b(): lib.b()\n",
+    }
+    ran = run(files, args=("-p", "pytest_cov", "--cov=lib", "--cov-report=term", "--cov-fail-under=99"))
+    assert set(ran.outcomes.values()) == {"passed"}
+    (note,) = ran.records("note", topic="coverage")
+    (data,) = run_tree.out.rglob(note["text"])
+    code = "import sys, coverage\ndata = coverage.CoverageData(sys.argv[1]); data.read()\n"
+    code += "print(sorted(data.lines(sys.argv[2])))"
+    command = [test_python, "-c", code, str(data), str(run_tree.root / "lib.py")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[1, 2, 3, 4, 5]\n"
+    assert not list(run_tree.root.glob(".coverage*"))
