@@ -47,6 +47,13 @@ IO_MODULES = {
     "gpuci.schemas",
     "gpuci.source.cache",
     "gpuci.source.read",
+    "gpuci_node.channel",
+    "gpuci_node.child",
+    "gpuci_node.collecting",
+    "gpuci_node.coverage_data",
+    "gpuci_node.feeding",
+    "gpuci_node.fork",
+    "gpuci_node.identity",
     "gpuci_node.journal",
     "gpuci_node.keeper",
     "gpuci_node.nvidia",
@@ -54,13 +61,27 @@ IO_MODULES = {
     "gpuci_node.package",
     "gpuci_node.plugin",
     "gpuci_node.processes",
+    "gpuci_node.reads",
+    "gpuci_node.runtimes",
+    "gpuci_node.safety",
     "gpuci_node.starter",
     "gpuci_node.torch_memory",
     "gpuci_node.usage",
+    "gpuci_node.warm",
+    "gpuci_node.watch",
     "gpuci_node.worker",
+    "gpuci_node.xdist_controller",
+    "gpuci_node.xdist_files",
+    "gpuci_node.xdist_plugin",
 }
-# Modules of the node that run inside the process of the image's own pytest.
-PYTEST_MODULES = {"gpuci_node.outcome", "gpuci_node.plugin", "gpuci_node.worker"}
+# Modules of the node that run inside the process of the image's own pytest, with its own plugins' libraries.
+PYTEST_MODULES = {
+    f"gpuci_node.{name}"
+    for name in (
+        *("collecting", "coverage_data", "feeding", "fork", "identity", "outcome", "plugin", "warm", "worker"),
+        *("xdist_controller", "xdist_plugin"),
+    )
+}
 OUTSIDE = {
     "asyncio", "concurrent", "datetime", "fcntl", "github", "glob", "http", "multiprocessing", "os", "pty",
     "random", "requests", "resource", "select", "selectors", "shutil", "signal", "socket", "subprocess",
@@ -119,7 +140,7 @@ def layer(module: str) -> int:
 @pytest.mark.parametrize("module", NODE)
 def test_the_node_needs_the_standard_library_only(module: str) -> None:
     allowed = set(sys.stdlib_module_names) | {"gpuci_node"}
-    allowed |= {"pytest", "_pytest"} if module in PYTEST_MODULES else set()
+    allowed |= {"pytest", "_pytest", "coverage"} if module in PYTEST_MODULES else set()
     assert {name.partition(".")[0] for name in imports(NODE[module])} - allowed == set()
 
 
