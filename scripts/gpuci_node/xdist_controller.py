@@ -121,8 +121,9 @@ class Controller:
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any) -> None:
         found = self.files(seat_of(node)).read("collection")
-        if found is None:
-            return  # what failed after its files were collected (`-k`) will end it
+        if found is None or found.get("failed"):
+            self.interrupt(found["failed"] if found else "%s left no word of its tests" % node.gateway.id)
+            pytest.exit("nothing to run")
         self._tell_collected(found)
         if found["early_cuda"] and not self.began:
             self.send("early_cuda")

@@ -88,7 +88,10 @@ class Worker:
         self.files.write("collecting", "")  # all files are: what fails from here on is no file's doing
         self.collection.remember(items)
         hooks = yield  # all of the project, -k and -m, and loadgroup, which renames items
-        if hooks.excinfo:
+        if hooks.excinfo:  # an expression that is none, or a hook that fails
+            self.files.write(
+                "collection", {"failed": "%s: %s" % (hooks.excinfo[0].__name__, hooks.excinfo[1])}
+            )
             return
         self.collection.take(items)
         records = [{"kind": "collected", **self.collection.record(file)} for file in self.spec["files"]]
