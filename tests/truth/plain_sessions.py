@@ -1,15 +1,17 @@
-"""Runs plain pytest sessions, each in a fork of a process that has done nothing but import pytest.
+"""Runs plain pytest sessions, each in a fork of a process that has only imported pytest and its plugins.
 
 A program for the Python that is tested with (>= 3.8, pytest >= 7). Standard input is a JSON list of
 `{"cwd", "env", "args", "output"}`; `output` is the file that gets what pytest prints.
 """
 
+import importlib
 import json
 import os
 import sys
 from typing import Any, Dict  # noqa: UP035 (Python 3.8)
 
 import pytest
+from _pytest.config import default_plugins
 
 
 class Xdist:
@@ -38,6 +40,8 @@ def run(session: Dict[str, Any]) -> int:  # noqa: UP006 (Python 3.8)
 
 def main() -> int:
     """Run them one after the other; return 1 if pytest ended one by more than failed tests."""
+    for plugin in default_plugins:
+        importlib.import_module("_pytest." + plugin)
     badly = 0
     for session in json.load(sys.stdin):
         pid = os.fork()

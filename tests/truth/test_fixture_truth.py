@@ -15,9 +15,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import pytest
@@ -28,11 +29,15 @@ from gpuci.execution.local.run import LocalRun, Options
 from gpuci.model import Plan, Root, Shard, Unit
 
 HERE = Path(__file__).parent
-SUITES = sorted(path.name for path in (HERE / "fixtures").iterdir())
+SUITES = sorted(path.name for path in (HERE / "fixtures").glob("[a-z]*"))
 PYTHONS = [path for path in os.environ.get("GPUCI_TEST_PYTHONS", "").split(os.pathsep) if path] or [
     sys.executable
 ]
-GPUS = (1, 2, 8)
+# One GPU: a process has all files of a suite. Two: workers share a suite. Eight: nearly all have one file.
+# The Python of these tests has hypothesis.
+RUNS = [(python, gpus) for gpus in (1, 2) for python in PYTHONS] + [(sys.executable, 8)]
+# A suite loads the plugins that it is about; of others that are installed nothing is to depend.
+ENVIRONMENT = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONHASHSEED": "0"}
 
 # One session knows all of its tests and puts those with the same parameter of a wide scope side by side,
 # from whatever file; a hook may do so for other reasons. A worker gets file after file. What holds then:
@@ -41,6 +46,11 @@ ACROSS_FILES = {
     "package_params": "package-scoped parameters of several files",
     "reorder_across": "a hook that mixes the tests of several files",
     "session_params_across": "session-scoped parameters of several files",
+}
+
+# What the engine does not do as pytest does: worth knowing, and to be taken from here when it does.
+NOT_YET = {
+    "hooks_nextitem": "at the end of a unit pytest_runtest_teardown gets no nextitem, though there is one",
 }
 
 # `setup passed` is pytest's report of a phase, `setup cache` a line of a fixture.
@@ -59,10 +69,17 @@ class _Nobody:
         """Nothing to redraw."""
 
 
-def ran(trace: Trace) -> list[tuple[str, str, str]]:
-    """(worker, suite, node id) of a trace's tests, in its order."""
+def ran(trace: Trace) -> list[tuple[str, str]]:
+    """(suite, node id) of a trace's tests, in its order."""
     found = [line.split(" ", 3) for line in trace if line.startswith("test ")]
-    return [(worker, suite, nodeid) for _, worker, suite, nodeid in found]
+    return [(suite, nodeid) for _, _worker, suite, nodeid in found]
+
+
+def unnamed(trace: Trace) -> Trace:
+    """A trace without the worker's name in it, which must be the same in all lines."""
+    workers = {line.split(" ")[1] for line in trace if line.startswith("test ")}
+    assert len(workers) == 1
+    return [line.replace(f"test {min(workers)} ", "test ", 1) for line in trace]
 
 
 def unpaired(trace: Trace) -> list[str]:
@@ -82,31 +99,45 @@ def unpaired(trace: Trace) -> list[str]:
 
 @dataclass(frozen=True)
 class Session:
-    """A pytest session: test files of one suite in the order in which they ran, as the worker `worker`."""
+    """A pytest session: files of one suite in the order in which they ran."""
 
     suite: str
     files: tuple[str, ...]
-    worker: str
 
 
 def session_of(trace: Trace) -> Session:
     """The plain session that must leave the same trace."""
-    ((worker, suite),) = {(worker, suite) for worker, suite, _ in ran(trace)}
-    files = dict.fromkeys(nodeid.partition("::")[0] for _, _, nodeid in ran(trace))
-    return Session(suite, tuple(files), worker)
+    (suite,) = {suite for suite, _ in ran(trace)}
+    return Session(suite, tuple(dict.fromkeys(nodeid.partition("::")[0] for _, nodeid in ran(trace))))
+
+
+def with_missing_files(sessions: Sequence[Session], tree: Path) -> list[Session]:
+    """The last session of a suite also gets the files that no process ran a test of.
+
+    If plain pytest finds one there, the traces differ.
+    """
+    asked = list(sessions)
+    last = {session.suite: number for number, session in enumerate(sessions)}
+    for suite, number in last.items():
+        seen = {file for session in sessions if session.suite == suite for file in session.files}
+        missing = tuple(file for file in files_of(tree / suite) if file not in seen)
+        asked[number] = Session(suite, (*asked[number].files, *missing))
+    return asked
+
+
+def files_of(suite: Path) -> list[str]:
+    """The test files of a suite."""
+    return [str(path.relative_to(suite)) for path in sorted(suite.rglob("test_*.py"))]
 
 
 # -- the two runs ----------------------------------------------------------------------------------
 
 
-def unit_of(path: Path, tree: Path) -> Unit:
-    """A test file as a unit; the expected seconds mix files and suites."""
-    file = str(path.relative_to(tree))
-    suite = file.partition("/")[0]
-    seconds = 1.0 + crc32(file.encode()) % 100
-    return Unit(
-        file.replace("/", "."), suite, file, "all", "normal", 1, "default", seconds, timeout_seconds=60.0
-    )
+def unit_of(number: int, suite: str, name: str) -> Unit:
+    """A test file as a unit; the expected seconds mix the files of a suite, and keep suites together."""
+    file = f"{suite}/{name}"
+    seconds = 1.0 + 100 * SUITES.index(suite) + crc32(file.encode()) % 100
+    return Unit(f"u{number}", suite, file, "all", "normal", 1, "default", seconds, timeout_seconds=60.0)
 
 
 def root_of(suite: str, tree: Path) -> Root:
@@ -117,7 +148,8 @@ def root_of(suite: str, tree: Path) -> Root:
 
 def plan_of(tree: Path) -> Plan:
     """A unit per test file, all in one shard."""
-    units = [unit_of(path, tree) for suite in SUITES for path in sorted((tree / suite).rglob("test_*.py"))]
+    files = [(suite, name) for suite in SUITES for name in files_of(tree / suite)]
+    units = [unit_of(number, suite, name) for number, (suite, name) in enumerate(files)]
     return Plan(
         config={},
         sha=None,
@@ -136,7 +168,7 @@ def plan_of(tree: Path) -> Plan:
 
 def environment(tree: Path, traces: Path) -> dict[str, str]:
     """What both kinds of run have in their environment."""
-    return {"TRACE": str(traces), "PYTHONHASHSEED": "0", "PYTHONPATH": str(tree / "lib")}
+    return {**ENVIRONMENT, "TRACE": str(traces), "PYTHONPATH": str(tree / "lib")}
 
 
 def run_by_plan(tree: Path, place: Path, python: str, gpus: int) -> list[Trace]:
@@ -154,20 +186,27 @@ def run_by_plan(tree: Path, place: Path, python: str, gpus: int) -> list[Trace]:
 
 
 def run_plainly(tree: Path, place: Path, python: str, sessions: Sequence[Session]) -> list[Trace]:
-    """Run plain pytest sessions; the trace of each."""
+    """Run plain pytest sessions on two processors; the trace of each."""
     asked = [_asked(tree, place / f"plain-{number}", session) for number, session in enumerate(sessions)]
-    program = [python, str(HERE / "plain_sessions.py")]
-    environ = {**os.environ, "PYTHONPATH": str(tree / "lib"), "PYTHONHASHSEED": "0"}
-    done = subprocess.run(program, input=json.dumps(asked), env=environ, text=True, check=False)
-    assert done.returncode == 0, [Path(session["output"]).read_text()[-2000:] for session in asked]
+    with ThreadPoolExecutor(2) as pool:
+        halves = (asked[::2], asked[1::2])
+        ended = list(pool.map(lambda half: _run_sessions(tree, place, python, half), halves))
+    assert ended == [0, 0], [Path(session["output"]).read_text()[-2000:] for session in asked]
     return [_only_trace(Path(session["env"]["TRACE"])) for session in asked]
+
+
+def _run_sessions(tree: Path, place: Path, python: str, asked: Sequence[dict[str, Any]]) -> int:
+    program = [python, str(HERE / "plain_sessions.py")]
+    environ = {**os.environ, **environment(tree, place)}
+    return subprocess.run(program, input=json.dumps(asked), env=environ, text=True, check=False).returncode
 
 
 def _asked(tree: Path, place: Path, session: Session) -> dict[str, Any]:
     (place / "traces").mkdir(parents=True)
     root = tree / session.suite
     ini = root / "pytest.ini"
-    env = {**environment(tree, place / "traces"), "PYTEST_XDIST_WORKER": session.worker}
+    worker = {"PYTEST_XDIST_WORKER": "gw0", "PYTEST_XDIST_WORKER_COUNT": "1"}
+    env = {**environment(tree, place / "traces"), **worker}
     options = ["-p", "tracing", "--continue-on-collection-errors"]
     places = [f"--rootdir={root}", f"--confcutdir={root}", f"-c{ini if ini.exists() else os.devnull}"]
     own = [f"--basetemp={place / 'tmp'}", f"-ocache_dir={place / 'cache'}"]
@@ -188,27 +227,34 @@ def _only_trace(traces: Path) -> Trace:
 # -- the tests -------------------------------------------------------------------------------------
 
 
-@dataclass
+class Process(NamedTuple):
+    """A process that ran tests, and the plain session of the same files."""
+
+    session: Session
+    trace: Trace
+    plain: Trace
+
+
+@dataclass(repr=False)
 class Runs:
-    """What came of one way to run all suites: traces of processes, and of plain sessions beside them."""
+    """What came of one run of all suites: the processes that ran tests, and the traces of all others."""
 
-    processes: list[tuple[Session, Trace, Trace]]
+    gpus: int
+    processes: list[Process]
     testless: list[Trace]
-    whole: dict[str, Trace]
 
-    def of(self, suite: str) -> list[tuple[Session, Trace, Trace]]:
-        """(session, trace by plan, trace by plain pytest) of each process that ran tests of a suite."""
-        return [process for process in self.processes if process[0].suite == suite]
+    def of(self, suite: str) -> list[Process]:
+        """The processes that ran tests of a suite."""
+        return [process for process in self.processes if process.session.suite == suite]
 
 
-@pytest.fixture(scope="module", params=PYTHONS, ids=lambda path: Path(path).parent.parent.name)
-def python(request: pytest.FixtureRequest) -> str:
-    """A Python with pytest for the test processes."""
-    return str(request.param)
+def label(run: tuple[str, int]) -> str:
+    """`pytest-9.2.0-2gpu`."""
+    return f"{Path(run[0]).parent.parent.name}-{run[1]}gpu"
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the suites."""
     tree = tmp_path_factory.mktemp("fixtures") / "tree"
     shutil.copytree(HERE / "fixtures", tree, ignore=shutil.ignore_patterns("__pycache__"))
@@ -217,36 +263,31 @@ def tree(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
     return tree
 
 
-@pytest.fixture(scope="module")
-def whole(tree: Path, python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
-    """Suite -> the trace of plain pytest that is given no files."""
-    sessions = [Session(suite, (), "gw0") for suite in SUITES]
-    traces = run_plainly(tree, tmp_path_factory.mktemp("whole"), python, sessions)
-    return dict(zip(SUITES, traces, strict=True))
-
-
-@pytest.fixture(scope="module", params=GPUS, ids=lambda gpus: f"{gpus}gpu")
-def runs(
-    request: pytest.FixtureRequest,
-    tree: Path,
-    python: str,
-    whole: dict[str, Trace],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Runs:
+@pytest.fixture(scope="module", params=RUNS, ids=label)
+def runs(request: pytest.FixtureRequest, tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """All suites by plan on some GPUs, and plainly what each process did."""
+    python, gpus = request.param
     place = tmp_path_factory.mktemp("runs")
-    traces = run_by_plan(tree, place, python, request.param)
+    traces = run_by_plan(tree, place, python, gpus)
     with_tests = [trace for trace in traces if ran(trace)]
-    sessions = [session_of(trace) for trace in with_tests]
+    sessions = with_missing_files([session_of(trace) for trace in with_tests], tree)
     plain = run_plainly(tree, place, python, sessions)
-    return Runs(list(zip(sessions, with_tests, plain, strict=True)), [t for t in traces if not ran(t)], whole)
+    processes = [Process(*process) for process in zip(sessions, with_tests, plain, strict=True)]
+    return Runs(gpus, processes, [trace for trace in traces if not ran(trace)])
 
 
-@pytest.mark.parametrize("suite", [suite for suite in SUITES if suite not in ACROSS_FILES])
+def expected(suite: str) -> Any:
+    """A suite that must be equal, with what is known of it."""
+    if suite not in NOT_YET:
+        return suite
+    return pytest.param(suite, marks=pytest.mark.xfail(reason=NOT_YET[suite], strict=False))
+
+
+@pytest.mark.parametrize("suite", [expected(suite) for suite in SUITES if suite not in ACROSS_FILES])
 def test_every_worker_does_what_plain_pytest_does(suite: str, runs: Runs) -> None:
     assert runs.of(suite)
     for session, trace, plain in runs.of(suite):
-        assert trace == plain, session
+        assert unnamed(trace) == unnamed(plain), session
 
 
 @pytest.mark.parametrize("suite", ACROSS_FILES)
@@ -256,13 +297,40 @@ def test_what_is_set_up_is_torn_down_the_last_first(suite: str, runs: Runs) -> N
         assert unpaired(trace) == [], session
 
 
+def test_one_gpu_has_one_process_per_suite(runs: Runs) -> None:
+    """Else equality says nothing of what is kept from file to file."""
+    processes = Counter(process.session.suite for process in runs.processes)
+    assert processes.keys() == set(SUITES)
+    assert runs.gpus > 1 or set(processes.values()) == {1}
+
+
+def test_what_is_exempt_differs(runs: Runs) -> None:
+    differs = {process.session.suite for process in runs.processes if process.trace != process.plain}
+    assert runs.gpus > 1 or differs >= ACROSS_FILES.keys()
+
+
 @pytest.mark.parametrize("suite", SUITES)
 def test_every_test_runs_once(suite: str, runs: Runs) -> None:
-    by_plan = Counter(nodeid for _, trace, _ in runs.of(suite) for _, _, nodeid in ran(trace))
-    assert by_plan == Counter(nodeid for _, _, nodeid in ran(runs.whole[suite]))
+    tests = Counter(test for process in runs.of(suite) for test in ran(process.trace))
+    assert tests == Counter(test for process in runs.of(suite) for test in ran(process.plain))
+    assert set(tests.values()) == {1}
 
 
 def test_a_process_without_tests_sets_nothing_up(runs: Runs) -> None:
     """One that collects only may begin a session, and have the hooks called that go with it."""
     lines = [line for trace in runs.testless for line in trace if " by pytest_" not in line]
     assert lines == []
+
+
+@pytest.mark.parametrize(
+    ("trace", "wrong"),
+    [
+        ("setup a;setup passed;test gw0 s t;call failed;teardown a;teardown passed", []),
+        ("setup a;setup b;teardown b;teardown a", []),
+        ("setup a;setup b;teardown a;teardown b", ["teardown a", "teardown b"]),
+        ("setup a;setup a;teardown a", ["a"]),
+        ("teardown a", ["teardown a"]),
+    ],
+)
+def test_unpaired_sees_what_stays_and_what_goes_too_soon(trace: str, wrong: list[str]) -> None:
+    assert unpaired(trace.split(";")) == wrong
