@@ -227,7 +227,8 @@ class ShardReport:
 class Report:
     """The result of a run: what report.json holds and every rendering shows.
 
-    `needs` is what nodes learned, in this run and before it, by function id or node id.
+    `needs` is what nodes learned, in this run and before it, by function id or node id. `coverage` are the
+    data files that pytest-cov left, relative to the run's directory.
     """
 
     verdict: str
@@ -240,3 +241,4 @@ class Report:
     setup_seconds: float = 0.0
     sha: str | None = None
     needs: dict[str, LearnedNeed] = field(default_factory=dict)
+    coverage: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 Runs on both sides: standard library only, Python >= 3.8, pure values, no I/O.
 """
 
+import posixpath
 from typing import Dict, FrozenSet, Iterable, List, Mapping, Sequence, Tuple, Union
 
 SCHEMAS: Mapping[str, str] = {
@@ -68,6 +69,11 @@ VERDICTS: Tuple[str, ...] = (
 
 Ids = Union[Sequence[str], FrozenSet[str]]
 Select = Union[str, Ids, Mapping[str, Ids]]
+
+
+def coverage_file(root: str) -> str:
+    """Where a shard leaves the coverage data of a root, in its folder; not hidden: uploads leave that out."""
+    return posixpath.normpath("coverage/%s/coverage.data" % root)
 
 
 def worst_outcome(outcomes: Iterable[str]) -> str:

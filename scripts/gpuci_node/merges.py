@@ -6,7 +6,7 @@ Runs on the compute node (Python >= 3.8, standard library only).
 from dataclasses import dataclass
 from typing import Any, Dict, List
 
-from gpuci_node import spec
+from gpuci_node import contract, spec
 from gpuci_node.effects import Effects, Exit, Start, Write
 from gpuci_node.process import Living, cause
 
@@ -69,7 +69,7 @@ class Merges:
         """Name the merged file, or where the parts are."""
         merge = self.living.pop(process_id)
         if end.code == 0 and not merge.timed_out:
-            return [self._note(merge.root, spec.merged_file(merge.root))]
+            return [self._note(merge.root, contract.coverage_file(merge.root))]
         if end.code == spec.NO_DATA:
             return [self._note(merge.root, "no process left coverage data", "warning")]
         last = (end.tail.strip().splitlines() or [""])[-1]

@@ -6,6 +6,7 @@ Runs on the compute node (Python >= 3.8, standard library only).
 import posixpath
 from typing import Any, Dict, List, Optional
 
+from gpuci_node import contract
 from gpuci_node.crew import Crew
 from gpuci_node.process import Process, Task
 
@@ -85,18 +86,13 @@ def merge(job: Json, root: str) -> Json:
         "root": root,
         "pythonpath": job["settings"]["pythonpath"],
         "coverage": posixpath.join(out, parts(root)),
-        "data": posixpath.join(out, merged_file(root)),
+        "data": posixpath.join(out, contract.coverage_file(root)),
     }
 
 
 def parts(root: str) -> str:
     """Where the test processes of a root leave coverage data, relative to the job's `out`."""
     return posixpath.normpath("coverage/%s/coverage.parts" % root)
-
-
-def merged_file(root: str) -> str:
-    """The coverage data of a root, relative to the job's `out`; not hidden, as uploads leave those out."""
-    return posixpath.normpath("coverage/%s/coverage.data" % root)
 
 
 def unit(job: Json, task: Task) -> Json:

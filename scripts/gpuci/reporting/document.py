@@ -39,6 +39,7 @@ def to_document(report: Report) -> dict[str, Any]:
         "counts": dict(report.counts),
         "shards": [_row_document(shard, keep_defaults=True) for shard in report.shards],
         "warnings": list(report.warnings),
+        "coverage": list(report.coverage),
         "needs": needs_document.to_document(report.needs),
         "tests": [_row_document(test, keep_defaults=False) for test in report.tests],
     }
@@ -64,6 +65,7 @@ def from_document(document: Any) -> Report:
         setup_seconds=_typed(top.get("setup_seconds", 0.0), "float", "setup_seconds"),
         sha=_typed(top.get("sha"), "str | None", "sha"),
         needs=_needs(top.get("needs", {})),
+        coverage=tuple(_typed(top.get("coverage", []), "tuple[str, ...]", "coverage")),
     )
 
 

@@ -136,7 +136,7 @@ def _unfinished(report: Report) -> str:
 def _shards(report: Report) -> str:
     rows = [_shard(row) for row in report.shards]
     table = _table("Shards", "shard | verdict | tests | planned | took | queued | tries | node", rows)
-    return table + _gpu_time(report) + _gpu_memory(report)
+    return table + _gpu_time(report) + _gpu_memory(report) + _coverage(report)
 
 
 def _gpu_time(report: Report) -> str:
@@ -151,6 +151,14 @@ def _gpu_memory(report: Report) -> str:
     if peak is None:
         return ""
     return f"GPU memory: highest peak {size(peak.peak_memory_bytes or 0)} in {_short(peak.nodeid, 150)}\n\n"
+
+
+def _coverage(report: Report) -> str:
+    if not report.coverage:
+        return ""
+    shown = ", ".join(_short(path, 150) for path in report.coverage[:ROWS])
+    rest = f" and {len(report.coverage) - ROWS} more" if len(report.coverage) > ROWS else ""
+    return f"Coverage data: {shown}{rest} ({summary.coverage_advice(report)})\n\n"
 
 
 def _shard(row: ShardReport) -> str:

@@ -107,6 +107,13 @@ def highest_peak(report: Report) -> TestResult | None:
     return max(measured, key=lambda result: result.peak_memory_bytes or 0, default=None)
 
 
+def coverage_advice(report: Report) -> str:
+    """How to read the coverage data of all shards as one."""
+    if len(report.coverage) == 1:
+        return "coverage report --data-file=FILE shows it"
+    return "coverage combine --keep FILES makes one of them"
+
+
 def without_cuda(report: Report) -> list[TestResult]:
     """The tests that passed on a GPU and are known to have used none, longest first."""
     idle = [

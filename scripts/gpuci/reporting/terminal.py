@@ -172,6 +172,15 @@ def _shards(report: Report, page: _Page) -> Iterator[str]:
         head = f"GPU memory: highest peak {size(peak.peak_memory_bytes or 0)} in "
         name = clip_middle(one_line(peak.nodeid), max(30, page.width - len(head) - 2))
         yield from wrap(head + name, page.width, first="  ", rest="    ")
+    yield from _coverage(report, page)
+
+
+def _coverage(report: Report, page: _Page) -> Iterator[str]:
+    shown = report.coverage[: page.some(NAMED)]
+    if shown:
+        rest = f" and {len(report.coverage) - len(shown)} more" if len(shown) < len(report.coverage) else ""
+        files = f"Coverage data: {', '.join(map(one_line, shown))}{rest}"
+        yield from wrap(f"{files} ({summary.coverage_advice(report)})", page.width, first="  ", rest="    ")
 
 
 def _shard(row: ShardReport, page: _Page) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gpuci.model import Plan, Report, ShardReport, ShardRun
+from gpuci.results.coverage import coverage_files
 from gpuci.results.facts import gather
 from gpuci.results.journal import Record, is_number
 from gpuci.results.needs import learn_needs
@@ -49,6 +50,7 @@ def build_report(
         setup_seconds=setup_seconds,
         sha=plan.sha,
         needs=learn_needs(plan.needs, own, facts, runs),
+        coverage=coverage_files(plan, runs),
     )
 
 

@@ -8,6 +8,11 @@ from gpuci_node.contract import Select, indexed, selects
 CPU_POOL = 0  # the index under which the units that need no GPU run
 
 
+def shard_folder(index: int) -> str:
+    """The folder of a shard in the run's directory."""
+    return "cpu" if index == CPU_POOL else f"shard-{index}"
+
+
 class Ownership:
     """A plan, indexed by file, unit and shard."""
 

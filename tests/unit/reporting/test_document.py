@@ -55,6 +55,7 @@ REPORTS = st.builds(
     seconds=TIMES,
     setup_seconds=TIMES,
     sha=st.none() | st.text(),
+    coverage=st.lists(st.text(), max_size=2).map(tuple),
     needs=st.dictionaries(
         st.text().map(lambda name: f"a.py::{name}"),
         st.builds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -270,6 +271,28 @@ BOTH = pytest.mark.parametrize("render", [terminal.render, markdown.render], ids
 
 def of(*results: TestResult) -> Report:
     return Report("passed", "", {"passed": len(results)}, results, (ShardReport(1, "passed", 1.0, 2.0),))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ((), None),
+        (("shard-1/coverage/coverage.data",), "coverage report --data-file=FILE"),
+        (
+            ("cpu/coverage/a/coverage.data", "shard-1/coverage/a/coverage.data"),
+            "coverage combine --keep FILES",
+        ),
+    ],
+    ids=["none", "one", "several"],
+)
+def test_coverage_data_is_named_with_the_command_that_reads_it(
+    render: Callable[[Report], str], files: tuple[str, ...], said: str | None
+) -> None:
+    text = " ".join(html.unescape(render(replace(of(IDLE), coverage=files))).split())
+    assert ("Coverage data: " in text) == bool(files)
+    assert all(file in text for file in files)
+    assert said is None or said in text
 
 
 @BOTH

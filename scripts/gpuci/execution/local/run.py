@@ -22,7 +22,7 @@ from gpuci.execution import jobs, node_package
 from gpuci.execution.local.devices import Devices
 from gpuci.model import Plan, ShardRun
 from gpuci.results import frames, journal
-from gpuci.results.ownership import CPU_POOL
+from gpuci.results.ownership import CPU_POOL, shard_folder
 
 _TICK_SECONDS = 0.2
 
@@ -123,7 +123,7 @@ class LocalRun:
             self._free.append(device_set)
 
     def _launch(self, index: int, device_set: int) -> Running:
-        out = self._options.out / ("cpu" if index == CPU_POOL else f"shard-{index}")
+        out = self._options.out / shard_folder(index)
         out.mkdir()
         nonce = secrets.token_hex(16)
         document = self._document(index, device_set, out, nonce)
