@@ -19,7 +19,7 @@ import heapq
 import random
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -118,13 +118,29 @@ def one_after_another(longest_first: Sequence[Work]) -> float:
 # -- the virtual clock -----------------------------------------------------------------------------
 
 
+# What a stub process does: (seconds until it, record); the answer to `next` is sent back. It ends when it
+# returns, and waits to be told something where it yields None.
+Play = Generator[tuple[float, dict[str, Any]] | None, Any, None]
+
+
+@dataclass
+class Stub:
+    """A process; its next record, unless that is its end; what it was told since the last."""
+
+    play: Play
+    record: dict[str, Any] | None = None
+    told: Any = None
+    waits: bool = False
+
+
 class VirtualNode:
     """The engine with stub processes; all that speaks its protocol is here."""
 
     def __init__(self, works: Sequence[Work]) -> None:
         self._works = {work.file: work for work in works}
         self._engine = Engine(job(works))
-        self._events: list[tuple[float, int, str, dict[str, Any] | None]] = []
+        self._stubs: dict[str, Stub] = {}
+        self._due: list[tuple[float, int, str]] = []
         self._sequence = 0
         self._clock = 0.0
 
@@ -133,34 +149,79 @@ class VirtualNode:
         makespan = 0.0
         self._apply(self._engine.fill(self._clock))
         while not self._engine.finished:
-            self._clock, _sequence, process, record = heapq.heappop(self._events)
-            if record is None:
-                end = effects.Exit(0, None, "")
-                self._apply(self._engine.on_exit(process, end, self._clock))
-            else:
-                makespan = self._clock if record["kind"] == "end" else makespan
-                self._apply(self._engine.on_record(process, record, self._clock))
+            self._clock, _sequence, name = heapq.heappop(self._due)
+            if self._step(name) == "end":
+                makespan = self._clock
             self._apply(self._engine.fill(self._clock))
         return makespan
+
+    def _step(self, name: str) -> str:
+        """Deliver what a process has to say, its end included; return the kind of the record."""
+        record = self._stubs[name].record
+        if record is None:
+            del self._stubs[name]
+            self._apply(self._engine.on_exit(name, effects.Exit(0, None, ""), self._clock))
+            return "exit"
+        self._apply(self._engine.on_record(name, record, self._clock))
+        self._advance(name)
+        return str(record["kind"])
+
+    def _advance(self, name: str) -> None:
+        stub = self._stubs[name]
+        told, stub.told = stub.told, None
+        try:
+            upcoming = stub.play.send(told)
+        except StopIteration:
+            upcoming = (0.0, {})
+        stub.waits = upcoming is None
+        if upcoming is not None:
+            after, record = upcoming
+            stub.record = record or None
+            self._sequence += 1
+            heapq.heappush(self._due, (self._clock + after, self._sequence, name))
 
     def _apply(self, wanted: effects.Effects) -> None:
         for effect in wanted:
             if isinstance(effect, effects.Start):
-                self._play(effect.id, self._works[effect.spec["file"]])
+                self._stubs[effect.id] = Stub(self._play(effect))
+                self._advance(effect.id)
+            elif isinstance(effect, effects.Tell):
+                self._stubs[effect.id].told = effect.message
+                if self._stubs[effect.id].waits:
+                    self._advance(effect.id)
+            elif not isinstance(effect, effects.Write):
+                raise SystemExit(f"the engine wants {effect} of a process that does as it is told")
 
-    def _play(self, process: str, work: Work) -> None:
-        nodeid = f"{work.file}::test_sleeps"
-        collected = {"kind": "collected", "file": work.file, "ids": [nodeid], "marks": {}}
-        self._say(0.0, process, {**collected, "deselected": [], "errors": [], "skipped": []})
-        start = {"kind": "start", "nodeid": nodeid, "timeout": 1e9, "file": work.file, "line": 1}
-        self._say(0.0, process, start)
-        end = {"kind": "end", "nodeid": nodeid, "outcome": "passed", "message": ""}
-        self._say(work.seconds, process, end)
-        self._say(work.seconds, process, None)
+    def _play(self, start: effects.Start) -> Play:
+        spec = start.spec
+        if spec["role"] == "worker":
+            forked_from_template = start.parent is not None and not start.parent.startswith("base")
+            yield from self._worker(spec, collects=not forked_from_template)
+            return
+        if spec["role"] == "template":
+            yield from self._collect(spec["files"])
+        yield 0.0, {"kind": "ready", "findings": []}
+        yield None
 
-    def _say(self, after: float, process: str, record: dict[str, Any] | None) -> None:
-        self._sequence += 1
-        heapq.heappush(self._events, (self._clock + after, self._sequence, process, record))
+    def _collect(self, files: Sequence[str]) -> Play:
+        for file in files:
+            fields: dict[str, Any] = {"marks": {}, "deselected": [], "errors": [], "skipped": []}
+            yield 0.0, {"kind": "collected", "file": file, "ids": [f"{file}::test_sleeps"], **fields}
+
+    def _worker(self, spec: dict[str, Any], collects: bool) -> Play:
+        """One unit after the other: its only test, before whose end the next unit is asked for."""
+        if collects:
+            yield from self._collect(spec["files"])
+        unit = spec["unit"]
+        while unit is not None:
+            task, file, answer = unit["task"], unit["file"], None
+            test = {"task": task, "nodeid": f"{file}::test_sleeps"}
+            yield 0.0, {"kind": "start", **test, "timeout": 1e9, "file": file, "line": 1}
+            if spec["more"]:
+                answer = yield self._works[file].seconds, {"kind": "next"}
+            after = 0.0 if spec["more"] else self._works[file].seconds
+            yield after, {"kind": "end", **test, "outcome": "passed", "message": ""}
+            unit = (answer or {}).get("unit")
 
 
 def job(works: Sequence[Work]) -> dict[str, Any]:
