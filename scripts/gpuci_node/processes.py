@@ -62,12 +62,15 @@ def _carries(pid: int, token: str) -> bool:
 
 
 def family(leader: int, token: str) -> Set[int]:
-    """All living processes of a test process but itself: by session, descent or token."""
+    """All living processes of a test process but itself: by session, descent or token.
+
+    They are among the descendants of the caller, to whom orphans go: a node may have thousands of others.
+    """
     table = parents_and_sessions()
-    members = {pid for pid, (_parent, session) in table.items() if session == leader}
-    members |= set(_below(leader, table))
-    members |= {pid for pid in table if pid not in members and _carries(pid, token)}
-    return members - {leader, os.getpid()}
+    ours = set(_below(os.getpid(), table))
+    members = {pid for pid in ours if table[pid][1] == leader} | set(_below(leader, table))
+    members |= {pid for pid in ours - members if _carries(pid, token)}
+    return members - {leader}
 
 
 def _below(pid: int, table: Dict[int, Tuple[int, int]]) -> Iterator[int]:
@@ -100,11 +103,14 @@ def kill_all(find: Callable[[], Set[int]], seconds: float = 2.0) -> int:
         reap_orphans(living)
 
 
-def let_end(find: Callable[[], Set[int]], seconds: float) -> None:
-    """Wait until `find` returns nothing, but not longer than this."""
+def let_end(find: Callable[[], Set[int]], seconds: float) -> bool:
+    """Wait until `find` returns nothing, but not longer than this; return whether that came about."""
     end = time.monotonic() + seconds
-    while find() and time.monotonic() < end:
+    while find():
+        if time.monotonic() > end:
+            return False
         time.sleep(0.01)
+    return True
 
 
 def reap_orphans(pids: Set[int]) -> None:

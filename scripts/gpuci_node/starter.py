@@ -221,18 +221,20 @@ class Starter:
         dead = [child for pid, child in self._children.items() if _next_dead(os.P_PID, pid) == pid]
         # All at once: nobody is heard meanwhile.
         leaving = [child for child in dead if not child.stopped]
-        processes.let_end(lambda: {pid for child in leaving for pid in child.family()}, _LET_END_SECONDS)
+        gone = processes.let_end(
+            lambda: {pid for child in leaving for pid in child.family()}, _LET_END_SECONDS
+        )
         for child in dead:
-            self._finish(self._children.pop(child.pid))
+            self._finish(self._children.pop(child.pid), clean=gone and child in leaving)
         while not self._unborn:  # an orphan may be one of those
             orphan = _next_dead(os.P_ALL, 0)
             if orphan is None or orphan in self._children:
                 return  # a test process that died just now: its SIGCHLD is still to be read
             os.waitpid(orphan, 0)
 
-    def _finish(self, child: Child) -> None:
+    def _finish(self, child: Child, clean: bool) -> None:
         """Clean up while the process is a zombie, so that its pid can't be another's by now."""
-        left_over = processes.kill_all(child.family)
+        left_over = 0 if clean else processes.kill_all(child.family)
         code = child.wait()
         for fd, read in ((child.pipes.records, self._read_records), (child.pipes.output, self._read_output)):
             # What the process itself wrote fits into the pipe; one that got away may write for ever.
