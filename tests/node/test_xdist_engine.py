@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuci.config.model import Node
 
+
+def has_xdist(python: str) -> bool:
+    """Whether a Python of the tests' environments has pytest-xdist."""
+    return any(Path(python).parent.parent.glob("lib/python*/site-packages/xdist"))
+
+
+OTHERS = [path for path in os.environ.get("GPUCI_TEST_PYTHONS", "").split(os.pathsep) if path]
+# The environment of the tests itself first: it has the newest pytest-xdist.
+PYTHONS = list(filter(has_xdist, [sys.executable, *OTHERS]))
 SHOW = "import os, pytest\n"
 XDIST = replace(Node(env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}), engine="xdist")
 
 
+@pytest.fixture(params=PYTHONS[:1], ids=lambda path: Path(path).parent.parent.name)
+def test_python(request: pytest.FixtureRequest) -> str:
+    """The Python that the trees of a test are run with; some tests ask for others too."""
+    return str(request.param)
+
+
+with_each_xdist = pytest.mark.parametrize(
+    "test_python", PYTHONS, ids=lambda path: Path(path).parent.parent.name, indirect=True
+)
+
+
 @pytest.fixture
-def run(run_tree: Any, test_python: str) -> Any:
+def run(run_tree: Any) -> Any:
     """Run a tree with `engine: xdist`."""
-    found = subprocess.run([test_python, "-c", "import xdist"], capture_output=True, check=False)
-    if found.returncode:
-        pytest.skip(f"{test_python} has no pytest-xdist")
 
     def run_by_xdist(files: dict[str, str], *, args: tuple[str, ...] = (), gpus: int = 2, **more: Any) -> Any:
         node = replace(XDIST, pytest_args=args)
@@ -49,6 +69,7 @@ WHO = SHOW + (
 WAYS = ("", "load", "loadscope", "loadfile", "loadgroup", "worksteal", "each", "no")
 
 
+@with_each_xdist
 @pytest.mark.parametrize("dist", WAYS, ids=lambda dist: dist or "not named")
 def test_each_way_to_distribute(run: Any, dist: str) -> None:
     files = {f"test_{name}.py": WHO for name in "ab"}
@@ -85,6 +106,7 @@ CRASH = HOLD + (
 )
 
 
+@with_each_xdist
 @pytest.mark.parametrize("dist", ["load", "worksteal"])
 def test_a_crash_costs_its_test_and_its_replacement_has_its_number_and_device(run: Any, dist: str) -> None:
     ran = run({"test_a.py": CRASH}, args=("--dist", dist))
@@ -120,6 +142,7 @@ def test_a_run_that_hangs_ends_at_the_limit_of_a_test(run: Any) -> None:
     assert messages == {"pytest-xdist ended before it: no test of the run began or ended within 12 s: killed"}
 
 
+@with_each_xdist
 def test_a_test_over_its_limit_is_killed_and_the_others_go_on(run: Any) -> None:
     body = HOLD + (
         "@pytest.mark.timeout(1)\n"
