@@ -252,12 +252,12 @@ class Controller:
                 self._kill(seat)
 
     def _kill(self, seat: int) -> None:
-        """Kill the worker of a seat with what it started."""
+        """Kill the worker of a seat with what it started; what is left of that ends with the run."""
         pid = self.files(seat).pid()
         if pid is not None and pid in processes.descendants(os.getpid()):
-            below = processes.descendants(pid)
-            processes.send(pid, signal.SIGKILL)
-            processes.kill_all(lambda: processes.descendants(os.getpid()) & below)
+            # At once: orphans are no longer below us.
+            for member in processes.descendants(pid) | {pid}:
+                processes.send(member, signal.SIGKILL)
 
 
 def seat_of(node: Any) -> int:
