@@ -34,6 +34,7 @@ class Merges:
         self._job = job
         self._workers = workers
         self._waiting: List[str] = []
+        self._count = 0
         self.living: Dict[str, Merge] = {}
 
     @property
@@ -51,7 +52,8 @@ class Merges:
         effects: Effects = []
         while self._waiting and len(self.living) < self._workers:
             root = self._waiting.pop(0)
-            name = "coverage.%s" % root.replace("/", "-")
+            self._count += 1
+            name = "coverage.%d" % self._count
             self.living[name] = Merge(MERGE_SECONDS, now + MERGE_SECONDS, root=root)
             effects.append(Start(name, spec.merge(self._job, root), self._environment()))
         return effects
