@@ -3,15 +3,20 @@
 Runs in the test process, inside the container (Python >= 3.8, pytest >= 7.0).
 """
 
+import contextlib
 import os
+import traceback
 from collections import deque
-from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, NamedTuple, Optional, Tuple
 
 import pytest
+from _pytest import runner
 
-from gpuci_node import contract, policy
+from gpuci_node import contract, outcome, policy
 from gpuci_node.collecting import Collection
 from gpuci_node.warm import Line
+
+_TRACEBACK = 6000  # characters of it that are kept
 
 
 class Due(NamedTuple):
@@ -36,6 +41,7 @@ class Feeder:
         self._due: Deque[Due] = deque()
         self._now: Optional[Due] = None
         self._more = bool(spec["more"])
+        self._owner = os.getpid()
         self.memory_kept: Callable[[str], Optional[str]] = lambda file: None
         self.unit_done: Callable[[], None] = lambda: None
 
@@ -47,21 +53,40 @@ class Feeder:
 
     def loop(self, session: pytest.Session) -> None:
         """Run all units; raises what pytest's own loop raises when the session is to stop."""
-        teardown_exact = session._setupstate.teardown_exact
-        owner = os.getpid()  # a test that is forked (pytest-forked) is torn down in its own process too
-
-        def teardown_before_the_real_next(nextitem: Optional[pytest.Item]) -> None:
-            if nextitem is None and self._now is not None and os.getpid() == owner:
-                self._ask()
-                nextitem = self._due[0].item if self._due else None
-            teardown_exact(nextitem)
-
-        session._setupstate.teardown_exact = teardown_before_the_real_next  # type: ignore[method-assign]
-        try:
+        with self._knowing_the_next(session):
             self._accept(self._spec["unit"])
             self._run(session)
+
+    @contextlib.contextmanager
+    def _knowing_the_next(self, session: pytest.Session) -> Iterator[None]:
+        """Have pytest's teardown, and hooks of it, told of the real next item.
+
+        The names are pytest's own as they are in 7.0 to 9.2; plugins that run tests in their own way use one
+        or both of them.
+        """
+        call_and_report, teardown_exact = runner.call_and_report, session._setupstate.teardown_exact
+
+        def call(item: pytest.Item, when: Any, log: bool = True, **more: Any) -> Any:
+            if when == "teardown":
+                more["nextitem"] = self._real_next(more.get("nextitem"))
+            return call_and_report(item, when, log, **more)
+
+        runner.call_and_report = call
+        session._setupstate.teardown_exact = (  # type: ignore[method-assign]
+            lambda nextitem: teardown_exact(self._real_next(nextitem))
+        )
+        try:
+            yield
         finally:
+            runner.call_and_report = call_and_report
             session._setupstate.teardown_exact = teardown_exact  # type: ignore[method-assign]
+
+    def _real_next(self, nextitem: Optional[pytest.Item]) -> Optional[pytest.Item]:
+        # A test that is forked (pytest-forked) is torn down in its own process too, which asks for nothing.
+        if nextitem is None and self._now is not None and os.getpid() == self._owner:
+            self._ask()
+            return self._due[0].item if self._due else None
+        return nextitem
 
     def _run(self, session: pytest.Session) -> None:
         if not self._due:
@@ -79,7 +104,8 @@ class Feeder:
                 self._ask()  # a test without a teardown of its own (pytest-forked) did not come to it
             before, self._now = self._now, None
             if self._due and self._due[0].task != before.task and self._spent(before):
-                return
+                self._end_what_was_kept(session, before)
+                break
 
     def _spent(self, done: Due) -> bool:
         """Whether a fresh process should go on, because this one does not get GPU memory back."""
@@ -87,6 +113,16 @@ class Feeder:
         if reason is not None:
             self._line.channel.send("spent", text=reason)
         return reason is not None
+
+    def _end_what_was_kept(self, session: pytest.Session, last: Due) -> None:
+        """End fixtures that were kept for the next unit; what fails there is an error of the last test."""
+        try:
+            session._setupstate.teardown_exact(None)
+        except BaseException as error:
+            message = outcome.one_line("at teardown: %s: %s" % (type(error).__name__, error))
+            fields = {"message": message, "output": traceback.format_exc()[-_TRACEBACK:]}
+            nodeid = self._collection.nodeid(last.item)
+            self._line.channel.send("end", task=last.task, nodeid=nodeid, outcome="error", **fields)
 
     def _ask(self) -> None:
         """Get units until there is an item to run, or there are no more."""

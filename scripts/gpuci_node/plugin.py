@@ -26,6 +26,7 @@ class WorkerPlugin:
         self.collection = Collection(spec)
         self.forking = Forking(spec) if spec["role"] == "template" else None
         self.forked = False
+        self.refused = False
         self.feeder: Optional[Feeder] = None
         self.tracker: Optional[outcome.Tracker] = None
         self.usage = usage.Usage()
@@ -76,12 +77,14 @@ class WorkerPlugin:
     # -- collection ------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection(self, session: pytest.Session) -> None:
-        """What speaks against forks already need not be found again after all is collected."""
+    def pytest_collection(self, session: pytest.Session) -> Optional[bool]:
+        """Where something speaks against forks already, nothing is collected for them."""
         findings = self.forking.hooks(session.config.pluginmanager) if self.forking else []
-        if findings:
-            self.send("ready", findings=findings)
-            warm.leave(0, self.parent.line.channel)
+        if not findings:
+            return None
+        self.send("ready", findings=findings)
+        self.refused = True
+        return True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self, collection_path: Path) -> Optional[bool]:
@@ -126,8 +129,8 @@ class WorkerPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Hand out forks (a template) or run units."""
-        if self.forking:
-            self._serve(session)
+        if self.forking and not self._serve(session):
+            return True
         if not self.early_cuda:
             self.feeder = Feeder(self.spec, self.parent.line, self.collection)
             self.feeder.memory_kept = self.memory.returned
@@ -135,17 +138,19 @@ class WorkerPlugin:
             self.feeder.loop(session)
         return True
 
-    def _serve(self, session: pytest.Session) -> None:
-        """Return in a forked process only."""
-        assert self.forking
+    def _serve(self, session: pytest.Session) -> bool:
+        """Fork on request; return True in a forked process, False in the template in the end."""
+        if self.refused or not self.forking:
+            return False
         findings = self.forking.findings(session.config.pluginmanager)
         self.send("ready", findings=findings)
         spec = None if findings else self.parent.serve()
         if spec is None:
-            warm.leave(0, self.parent.line.channel)
+            return False
         self.forking, self.forked = None, True
         self.spec.update(spec)
         identity.become(session.config, self.spec)
+        return True
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:

@@ -14,6 +14,7 @@ import importlib.util
 import json
 import os
 import sys
+import traceback
 from typing import Any, Dict, List, Optional, Tuple
 
 from gpuci_node import coverage_data, processes, safety, warm
@@ -69,7 +70,12 @@ def run(spec: Dict[str, Any], parent: warm.Parent) -> Tuple[int, bool]:
     spec["here"] = os.getcwd()
     plugin = WorkerPlugin(spec, parent)
     args = [*own_arguments(spec), *spec["pytest_args"], *spec["args"]]
-    return int(pytest.main(args, plugins=[plugin])), plugin.forked
+    try:
+        code = int(pytest.main(args, plugins=[plugin]))
+    except Exception:  # of a hook at the end, such as a fixture's that fails there
+        traceback.print_exc()
+        code = int(pytest.ExitCode.INTERNAL_ERROR)
+    return code, plugin.forked
 
 
 def _run_xdist(spec: Dict[str, Any], line: warm.Line, ours: str) -> int:

@@ -78,8 +78,8 @@ IO_MODULES = {
 PYTEST_MODULES = {
     f"gpuci_node.{name}"
     for name in (
-        *("collecting", "coverage_data", "feeding", "fork", "identity", "outcome", "plugin", "warm", "worker"),
-        *("xdist_controller", "xdist_plugin"),
+        *("collecting", "coverage_data", "feeding", "fork", "identity", "outcome", "plugin", "warm"),
+        *("worker", "xdist_controller", "xdist_plugin"),
     )
 }
 OUTSIDE = {

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuci.execution import node_package
-from gpuci_node.processes import parents_and_sessions
 from gpuci_node.child import Lines
+from gpuci_node.processes import parents_and_sessions
 
 SCRIPTS = str(Path(__file__).parents[2] / "scripts")
 ENDLESS = 60  # seconds: after that, something waits for ever

@@ -17,7 +17,7 @@ from gpuci_node.engine import Engine
 DEEP = "[" * 100_000
 HUGE = "1" + "0" * 400
 SIZE = '{"kind":"end","task":1,"nodeid":"x","outcome":"passed","peak_memory_bytes":%s}'
-START = '{"kind":"start","nodeid":"x","file":"f","line":1,"timeout":%s}'
+START = '{"kind":"start","task":1,"nodeid":"x","file":"f","line":1,"timeout":%s}'
 
 # Lines that a test could write, none of which is a record.
 FORGED = {
@@ -34,21 +34,26 @@ FORGED = {
     "limit beyond a float": START % HUGE,
     "negative limit": START % "-1",
     "limit in words": START % '"soon"',
-    "no node id": '{"kind":"end","nodeid":"","outcome":"passed"}',
-    "node id of another type": '{"kind":"end","nodeid":["x"],"outcome":"passed"}',
-    "no such outcome": '{"kind":"end","nodeid":"x","outcome":"splendid"}',
-    "outcome of another side": '{"kind":"end","nodeid":"x","outcome":"elsewhere"}',
-    "seconds in words": '{"kind":"end","nodeid":"x","outcome":"passed","seconds":"many"}',
+    "no node id": '{"kind":"end","task":1,"nodeid":"","outcome":"passed"}',
+    "node id of another type": '{"kind":"end","task":1,"nodeid":["x"],"outcome":"passed"}',
+    "no such outcome": '{"kind":"end","task":1,"nodeid":"x","outcome":"splendid"}',
+    "outcome of another side": '{"kind":"end","task":1,"nodeid":"x","outcome":"elsewhere"}',
+    "seconds in words": '{"kind":"end","task":1,"nodeid":"x","outcome":"passed","seconds":"many"}',
     "memory in words": SIZE % '"1 GiB"',
     "negative memory": SIZE % "-1",
     "memory beyond a float": SIZE % HUGE,
     "memory as a flag": SIZE % "true",
     "use as a number": '{"kind":"end","task":1,"nodeid":"x","outcome":"passed","cuda_used":1}',
-    "negative seconds": '{"kind":"end","nodeid":"x","outcome":"passed","seconds":{"call":-1}}',
-    "need in words": '{"kind":"deferred","nodeid":"x","gpus":"x","alone":false,"because":"m"}',
-    "alone as a list": '{"kind":"deferred","nodeid":"x","gpus":2,"alone":[],"because":"m"}',
+    "negative seconds": '{"kind":"end","task":1,"nodeid":"x","outcome":"passed","seconds":{"call":-1}}',
+    "need in words": '{"kind":"deferred","task":1,"nodeid":"x","gpus":"x","alone":false,"because":"m"}',
+    "alone as a list": '{"kind":"deferred","task":1,"nodeid":"x","gpus":2,"alone":[],"because":"m"}',
     "ids of another type": '{"kind":"collected","file":"f","ids":null,"marks":{},"deselected":[]}',
     "note of another type": '{"kind":"note","topic":[],"level":{},"text":3}',
+    "no task": '{"kind":"end","nodeid":"x","outcome":"passed"}',
+    "task of another type": '{"kind":"end","task":"1","nodeid":"x","outcome":"passed"}',
+    "findings without a path": '{"kind":"ready","findings":[{"reason":"x"}]}',
+    "findings of another type": '{"kind":"ready","findings":"none"}',
+    "collecting nothing": '{"kind":"collecting","file":""}',
     "reason of another type": '{"kind":"broken","text":[3]}',
 }
 
@@ -59,8 +64,8 @@ def test_what_is_no_record(line: str) -> None:
 
 
 def test_unknown_fields_are_dropped() -> None:
-    said = {"kind": "end", "nodeid": "x", "outcome": "passed", "unit": 3, "slot": None}
-    assert records.read(said) == {"kind": "end", "nodeid": "x", "outcome": "passed"}
+    said = {"kind": "end", "task": 1, "nodeid": "x", "outcome": "passed", "unit": 3, "slot": None}
+    assert records.read(said) == {"kind": "end", "task": 1, "nodeid": "x", "outcome": "passed"}
 
 
 JSON = st.recursive(

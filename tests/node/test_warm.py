@@ -95,10 +95,16 @@ def test_copies_of_a_session_have_directories_output_and_names_of_their_own(run_
         "def test_directory(tmp_path, tmp_path_factory, request):\n"
         "    (tmp_path_factory.getbasetemp() / 'mine').touch(exist_ok=False)\n"
         "    request.config.cache.set('me', os.getpid())\n"
-        "def test_output(capsys):\n    print('x' * 1000)\n    assert capsys.readouterr().out == 'x' * 1000 + '\\n'\n"
+        "def test_output(capsys):\n"
+        "    print('x' * 1000)\n"
+        "    assert capsys.readouterr().out == 'x' * 1000 + '\\n'\n"
         "def test_says(worker_id, request):\n"
-        "    assert worker_id == request.config.workerinput['workerid'] == os.environ['PYTEST_XDIST_WORKER']\n"
-        "    print('I am', worker_id)\n    os.write(2, b'below')\n    time.sleep(0.2)\n    assert request.config.cache.get('me', 0) == 1\n"
+        "    told = request.config.workerinput['workerid']\n"
+        "    assert worker_id == told == os.environ['PYTEST_XDIST_WORKER']\n"
+        "    print('I am', worker_id)\n"
+        "    os.write(2, b'below')\n"
+        "    time.sleep(0.2)\n"
+        "    assert request.config.cache.get('me', 0) == 1\n"
     )
     ran = run_tree({f"test_{name}.py": body for name in "abcd"}, gpus=4)
     failed = [test for test in ran.report.tests if test.outcome == "failed"]
@@ -212,7 +218,13 @@ PRELOADED = "import os\nPID = os.getpid()\n"
 
 
 def test_preloaded_modules_are_imported_once(run_tree: Any) -> None:
-    body = "import os, sys\ndef test_1():\n    import heavy\n    open('TRACE', 'a').write('%d\\n' % heavy.PID)\n    assert heavy.PID != os.getpid()\n"
+    body = (
+        "import os\n"
+        "def test_1():\n"
+        "    import heavy\n"
+        "    open('TRACE', 'a').write('%d\\n' % heavy.PID)\n"
+        "    assert heavy.PID != os.getpid()\n"
+    )
     files = {"lib/heavy.py": PRELOADED, **{f"test_{name}.py": body for name in "abcd"}}
     config = replace(with_node(run_tree, preload=("heavy",)), container={"pythonpath": ["lib"]})
     units = {f"test_{name}.py": {"mode": "isolated"} for name in "ab"}
@@ -228,7 +240,9 @@ PRELOADS = {
     "crashes": ("import os\nos.abort()\n", "no_base", "killed by SIGABRT"),
     "leaves": ("import sys\nsys.exit(3)\n", "no_base", "exit code 3"),
     "thread": (
-        "import threading\nT = threading.Thread(target=threading.Event().wait, daemon=True, name='poller')\nT.start()\n",
+        "import threading\n"
+        "T = threading.Thread(target=threading.Event().wait, daemon=True, name='poller')\n"
+        "T.start()\n",
         "not_forked",
         "poller",
     ),
@@ -380,3 +394,60 @@ def test_a_thread_that_never_ends_holds_up_the_leaving_for_a_while_only(run_tree
     assert Counter(ran.outcomes.values()) == {"passed": 3}
     (note,) = ran.records("note", topic="threads")
     assert note["text"] == "threads that did not end within 10 s: sleeper"
+
+
+SESSION = (
+    "import helper, pytest\n"
+    "def pytest_sessionstart(session): helper.trace('start')\n"
+    "def pytest_sessionfinish(session): helper.trace('finish')\n"
+    "def pytest_unconfigure(config): helper.trace('unconfigure')\n"
+)
+
+
+def test_a_session_that_was_started_is_finished_in_every_process(run_tree: Any) -> None:
+    files = {"helper.py": TRACE, "conftest.py": SESSION, **{f"test_{name}.py": PASSES for name in "abcd"}}
+    ran = run_tree(files, gpus=2)
+    assert Counter(ran.outcomes.values()) == {"passed": 4}
+    happened: dict[str, list[str]] = {}
+    for word, process, _worker in traced(run_tree.root):
+        happened.setdefault(process, []).append(word)
+    assert set(map(tuple, happened.values())) == {("start", "finish", "unconfigure")}
+
+
+KEPT = (
+    "import pytest\n"
+    "@pytest.fixture(scope='session', autouse=True)\n"
+    "def kept():\n    yield\n    import torch\n    assert not torch.cuda.held, 'still held'\n"
+)
+
+
+def test_a_fixture_that_fails_when_its_worker_is_replaced_is_an_error_of_the_last_test(run_tree: Any) -> None:
+    hoards = "def test_1():\n    import torch\n    torch.cuda.held += {}\n"
+    files = {"conftest.py": KEPT, "lib/torch.py": HOARDER}
+    files |= {"test_a.py": hoards.format(0), "test_b.py": hoards.format(500), "test_c.py": hoards.format(0)}
+    units = {f"test_{name}.py": {"expected_seconds": 9.0 - i} for i, name in enumerate("abc")}
+    config = replace(run_tree.config, container={"pythonpath": ["lib"]})
+    ran = run_tree(files, gpus=1, config=config, units=units)
+    assert ran.outcomes == {
+        "test_a.py::test_1": "passed",
+        "test_b.py::test_1": "error",
+        "test_c.py::test_1": "passed",
+    }
+    assert "still held" in ran.test("test_b.py::test_1").message
+
+
+NEXT = (
+    "import helper\n"
+    "def pytest_runtest_teardown(item, nextitem):\n"
+    "    helper.trace('next', item.path.name, nextitem.path.name if nextitem else '-')\n"
+)
+
+
+def test_hooks_of_the_teardown_know_the_next_item(run_tree: Any) -> None:
+    files = {"helper.py": TRACE, "conftest.py": NEXT, **{f"test_{name}.py": PASSES for name in "abc"}}
+    run_tree(files, gpus=1)
+    assert [line[1:3] for line in traced(run_tree.root)] == [
+        ["test_a.py", "test_b.py"],
+        ["test_b.py", "test_c.py"],
+        ["test_c.py", "-"],
+    ]

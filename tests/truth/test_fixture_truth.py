@@ -49,10 +49,6 @@ ACROSS_FILES = {
 }
 
 # What the engine does not do as pytest does: worth knowing, and to be taken from here when it does.
-NOT_YET = {
-    "hooks_nextitem": "at the end of a unit pytest_runtest_teardown gets no nextitem, though there is one",
-}
-
 # `setup passed` is pytest's report of a phase, `setup cache` a line of a fixture.
 REPORTED = {"passed", "failed", "skipped"}
 
@@ -276,14 +272,7 @@ def runs(request: pytest.FixtureRequest, tree: Path, tmp_path_factory: pytest.Te
     return Runs(gpus, processes, [trace for trace in traces if not ran(trace)])
 
 
-def expected(suite: str) -> Any:
-    """A suite that must be equal, with what is known of it."""
-    if suite not in NOT_YET:
-        return suite
-    return pytest.param(suite, marks=pytest.mark.xfail(reason=NOT_YET[suite], strict=False))
-
-
-@pytest.mark.parametrize("suite", [expected(suite) for suite in SUITES if suite not in ACROSS_FILES])
+@pytest.mark.parametrize("suite", [suite for suite in SUITES if suite not in ACROSS_FILES])
 def test_every_worker_does_what_plain_pytest_does(suite: str, runs: Runs) -> None:
     assert runs.of(suite)
     for session, trace, plain in runs.of(suite):
