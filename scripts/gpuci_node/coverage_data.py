@@ -55,9 +55,10 @@ class Measuring:
         if self._controller is None:
             return
         plugin._is_worker = lambda session: False
-        for name in ("cov", "combining_cov"):
+        for cov in (self._controller.cov, getattr(self._controller, "combining_cov", None)):
             for flag in _SILENT:
-                setattr(getattr(self._controller, name), flag, False)
+                if cov is not None:
+                    setattr(cov, flag, False)
 
     def save(self) -> None:
         """Write what was measured so far, so that a crash loses no more than the unit that crashed."""
@@ -75,11 +76,12 @@ class Measuring:
 
 @contextlib.contextmanager
 def _told(what: str) -> Iterator[None]:
-    """An exception in here must not become a test's."""
+    """An exception in here must not become a test's; no warning, as those may be errors."""
     try:
         yield
     except Exception as error:
-        warnings.warn("%s: %s" % (what, error), stacklevel=1)
+        with contextlib.suppress(OSError):
+            os.write(2, ("%s: %s\n" % (what, error)).encode("utf-8", "replace"))
 
 
 def measures() -> bool:

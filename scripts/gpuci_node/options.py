@@ -57,7 +57,7 @@ _FLAG_CLUSTER = re.compile(r"-[vqslx]*x[vqslx]*\Z")  # argparse reads -xvs as -x
 
 
 # What stays for pytest-xdist, where it schedules and reports; `--dist each` would run all on each worker.
-OF_XDIST = frozenset({"--dist", "--max-worker-restart", *_REPORTS, *_REPORT_FLAGS})
+OF_XDIST = frozenset({"--dist", "--max-worker-restart", *_REPORTS, *_REPORT_FLAGS} - {"--cov-report"})
 
 
 def neutralise(args: Sequence[str], keep: FrozenSet[str] = frozenset()) -> Tuple[List[str], List[str]]:
