@@ -29,8 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench import node_runs
 from bench.node_runs import File
 
-from gpuci_node import effects
-from gpuci_node.engine import Engine
+from gpuci_node.supervisor import effects
+from gpuci_node.supervisor.engine import Engine
 
 GPUS = 8
 KINDS = (("normal", 1), ("normal", 2), ("normal", 4), ("normal", 8), ("isolated", 1), ("serial", 8))

@@ -12,15 +12,15 @@ def main(argv: List[str]) -> int:
     """Run the role named by the first argument: keeper, starter or worker."""
     role, path = argv[0], argv[1] if len(argv) > 1 else ""
     if role == "worker":
-        from gpuci_node import worker
+        from gpuci_node.worker import main as worker
 
         return worker.main(path)
     if role == "starter":
-        from gpuci_node import starter
+        from gpuci_node.supervisor import starter
 
         return starter.main()
     if role == "keeper":
-        from gpuci_node import keeper
+        from gpuci_node.supervisor import keeper
 
         return keeper.main(path)
     sys.stderr.write("gpuci_node: unknown role %r (keeper, starter, worker)\n" % role)

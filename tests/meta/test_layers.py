@@ -47,41 +47,35 @@ IO_MODULES = {
     "gpuci.schemas",
     "gpuci.source.cache",
     "gpuci.source.read",
-    "gpuci_node.channel",
-    "gpuci_node.child",
-    "gpuci_node.collecting",
-    "gpuci_node.coverage_data",
-    "gpuci_node.feeding",
-    "gpuci_node.fork",
-    "gpuci_node.identity",
-    "gpuci_node.journal",
-    "gpuci_node.keeper",
-    "gpuci_node.nvidia",
-    "gpuci_node.outcome",
     "gpuci_node.package",
-    "gpuci_node.plugin",
     "gpuci_node.processes",
-    "gpuci_node.reads",
-    "gpuci_node.runtimes",
-    "gpuci_node.safety",
-    "gpuci_node.starter",
-    "gpuci_node.torch_memory",
-    "gpuci_node.usage",
-    "gpuci_node.warm",
-    "gpuci_node.watch",
-    "gpuci_node.worker",
-    "gpuci_node.xdist_controller",
-    "gpuci_node.xdist_files",
-    "gpuci_node.xdist_plugin",
+    "gpuci_node.supervisor.child",
+    "gpuci_node.supervisor.journal",
+    "gpuci_node.supervisor.keeper",
+    "gpuci_node.supervisor.starter",
+    "gpuci_node.worker.channel",
+    "gpuci_node.worker.collecting",
+    "gpuci_node.worker.coverage_data",
+    "gpuci_node.worker.feeding",
+    "gpuci_node.worker.fork",
+    "gpuci_node.worker.identity",
+    "gpuci_node.worker.main",
+    "gpuci_node.worker.nvidia",
+    "gpuci_node.worker.outcome",
+    "gpuci_node.worker.plugin",
+    "gpuci_node.worker.reads",
+    "gpuci_node.worker.runtimes",
+    "gpuci_node.worker.safety",
+    "gpuci_node.worker.torch_memory",
+    "gpuci_node.worker.usage",
+    "gpuci_node.worker.warm",
+    "gpuci_node.worker.watch",
+    "gpuci_node.worker.xdist_controller",
+    "gpuci_node.worker.xdist_files",
+    "gpuci_node.worker.xdist_plugin",
 }
-# Modules of the node that run inside the process of the image's own pytest, with its own plugins' libraries.
-PYTEST_MODULES = {
-    f"gpuci_node.{name}"
-    for name in (
-        *("collecting", "coverage_data", "feeding", "fork", "identity", "outcome", "plugin", "warm"),
-        *("worker", "xdist_controller", "xdist_plugin"),
-    )
-}
+# Modules that run in the process of the image's own pytest, beside its plugins' libraries.
+IN_PYTEST = "gpuci_node.worker."
 OUTSIDE = {
     "asyncio", "concurrent", "datetime", "fcntl", "github", "glob", "http", "multiprocessing", "os", "pty",
     "random", "requests", "resource", "select", "selectors", "shutil", "signal", "socket", "subprocess",
@@ -140,7 +134,7 @@ def layer(module: str) -> int:
 @pytest.mark.parametrize("module", NODE)
 def test_the_node_needs_the_standard_library_only(module: str) -> None:
     allowed = set(sys.stdlib_module_names) | {"gpuci_node"}
-    allowed |= {"pytest", "_pytest", "coverage"} if module in PYTEST_MODULES else set()
+    allowed |= {"pytest", "_pytest", "coverage"} if module.startswith(IN_PYTEST) else set()
     assert {name.partition(".")[0] for name in imports(NODE[module])} - allowed == set()
 
 

@@ -15,10 +15,8 @@ from tests.node.faults import FAULTS, Ran, Tree, living, plant, read_log
 
 from gpuci.execution import jobs
 
-# `thread`: such a process gets a minute to leave, so one run has to do.
-# `hang_until_a_signal`: see the last test.
-QUICK = {name: fault for name, fault in FAULTS.items() if name not in ("thread", "hang_until_a_signal")}
-RUNS = {"1": {**QUICK, "thread": FAULTS["thread"]}, "2": QUICK}
+TABLE = {name: fault for name, fault in FAULTS.items() if name != "hang_until_a_signal"}  # see the last test
+SEEDS = (1, 2)
 DEADLINE = 300.0  # of a whole run, which takes a fraction of it
 WIDTHS = (1, 1, 1, 1, 2, 4)
 BROKEN = {
@@ -42,9 +40,9 @@ def deadline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("deadline")
-@pytest.mark.parametrize("seed", RUNS)
-def test_crash_table(run_tree: Any, seed: str) -> None:
-    tree = plant(RUNS[seed], int(seed), sound=6)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_crash_table(run_tree: Any, seed: int) -> None:
+    tree = plant(TABLE, seed, sound=6)
     chance = random.Random(seed)
     units = {path: {"gpus": chance.choice(WIDTHS), "expected_seconds": chance.random()} for path in tree.ends}
     ran = run_tree({**tree.files, **BROKEN}, config_file="pytest.ini", units=units)

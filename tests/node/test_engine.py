@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuci_node.effects import Dump, Exit, Kill, Start, Tell, Write
-from gpuci_node.engine import Engine
 from gpuci_node.slots import Slot, SlotTable
+from gpuci_node.supervisor.effects import Dump, Exit, Kill, Start, Tell, Write
+from gpuci_node.supervisor.engine import Engine
 
 LIMIT = 10.0
 

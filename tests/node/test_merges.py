@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpuci_node.effects import Exit, Start, Write
-from gpuci_node.merges import MERGE_SECONDS, Merges
-from gpuci_node.spec import NO_DATA
+from gpuci_node.supervisor.effects import Exit, Start, Write
+from gpuci_node.supervisor.merges import MERGE_SECONDS, Merges
+from gpuci_node.supervisor.spec import NO_DATA
 
 JOB: dict[str, Any] = {
     "run": "r",

@@ -15,7 +15,7 @@ import pytest
 
 from gpuci.results import frames
 from gpuci.results.journal import parse, problem
-from gpuci_node.journal import Journal, write_verdict
+from gpuci_node.supervisor.journal import Journal, write_verdict
 
 RECORD = {"kind": "note", "level": "info", "text": "ä\n\x1b", "t": 1.0}
 LINES = 400
@@ -58,7 +58,7 @@ def test_a_journal_that_is_there_is_not_continued(tmp_path: Path, log: Any) -> N
 FULL_DISK = """
 import json, os, resource, sys
 sys.path.insert(0, sys.argv[1])
-from gpuci_node.journal import Journal, write_verdict
+from gpuci_node.supervisor.journal import Journal, write_verdict
 out, limit = sys.argv[2], int(sys.argv[3])
 if limit:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gpuci_node import nvidia
+from gpuci_node.worker import nvidia
 
 SCRIPTS = Path(nvidia.__file__).parents[1]
 GIB = 2**30
@@ -53,7 +53,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void 
 # What each case begins with: the libraries as a process would have them, and their knobs.
 PRELUDE = """
 import ctypes, json, os, sys
-from gpuci_node import nvidia, usage
+from gpuci_node.worker import nvidia, usage
 def load(name):
     return ctypes.CDLL(os.path.join(os.environ["FAKES"], name))
 def knob(library, name, value, at=0, kind=ctypes.c_int):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuci_node.options import neutralise
+from gpuci_node.worker.options import neutralise
 
 
 @pytest.mark.parametrize(

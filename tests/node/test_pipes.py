@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuci.execution import node_package
-from gpuci_node.child import Lines
 from gpuci_node.processes import parents_and_sessions
+from gpuci_node.supervisor.child import Lines
 
 SCRIPTS = str(Path(__file__).parents[2] / "scripts")
 ENDLESS = 60  # seconds: after that, something waits for ever
@@ -83,7 +83,7 @@ def test_keeper_and_starter_may_both_have_more_to_say_than_a_pipe_holds(tmp_path
 INTERRUPTED_EVENT = """
 import signal, sys
 sys.path.insert(0, sys.argv[1])
-from gpuci_node import starter
+from gpuci_node.supervisor import starter
 signal.signal(signal.SIGALRM, lambda *_: None)
 signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
 for _ in range(20):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpuci_node.policy import Need, is_gpu_skip, need
+from gpuci_node.worker.policy import Need, is_gpu_skip, need
 
 RULES: list[dict[str, Any]] = [
     {"name": "gpu", "gpus": 1, "mode": None, "when": "always"},

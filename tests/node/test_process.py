@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpuci_node.effects import Exit
-from gpuci_node.process import Process, Task, cause
 from gpuci_node.slots import Slot
+from gpuci_node.supervisor.effects import Exit
+from gpuci_node.supervisor.process import Process, Task, cause
 
 
 @pytest.mark.parametrize(

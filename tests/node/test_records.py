@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuci.results import journal
-from gpuci_node import records
-from gpuci_node.effects import Exit, Start, Write
-from gpuci_node.engine import Engine
+from gpuci_node.supervisor import records
+from gpuci_node.supervisor.effects import Exit, Start, Write
+from gpuci_node.supervisor.engine import Engine
 
 DEEP = "[" * 100_000
 HUGE = "1" + "0" * 400

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gpuci_node import runtimes, safety
+from gpuci_node.worker import runtimes, safety
 
 SCRIPTS = str(Path(__file__).resolve().parents[2] / "scripts")
 ASK = "\nimport json\nfrom gpuci_node import safety\nprint(json.dumps(safety.unsafe()))\n"
@@ -94,7 +94,7 @@ def test_trial_works_where_children_are_not_waited_for() -> None:
 def test_trial_that_hangs_is_found_and_ended() -> None:
     code = """
         import os, time
-        from gpuci_node import safety
+        from gpuci_node.worker import safety
         safety._TRIAL_SECONDS = 0.2
         os.register_at_fork(after_in_child=lambda: time.sleep(600))
         assert safety._trial_fork() == "a forked copy hangs"
@@ -266,7 +266,7 @@ def test_devices(files: list[str], said: list[str]) -> None:
 LIST_HOOKS = """
 import json, sys
 import pytest
-from gpuci_node import safety
+from gpuci_node.worker import safety
 
 tree, out = sys.argv[1:3]
 

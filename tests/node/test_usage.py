@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuci.results import journal
-from gpuci_node import nvidia, records
-from gpuci_node.torch_memory import Figures, Memory, initialised_cuda, read
-from gpuci_node.usage import Sight, Usage, cuda_used, peak_memory
+from gpuci_node.supervisor import records
+from gpuci_node.worker import nvidia
+from gpuci_node.worker.torch_memory import Figures, Memory, initialised_cuda, read
+from gpuci_node.worker.usage import Sight, Usage, cuda_used, peak_memory
 
 GIB = 2**30
 TOTAL = 80 * GIB

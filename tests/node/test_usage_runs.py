@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuci_node import nvidia
+from gpuci_node.worker import nvidia
 
 GIB = 2**30
 # The bookkeeping of torch.cuda, with one device of 80 GiB.

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuci_node.reads import IDENTITY, Variables
-from gpuci_node.watch import Watch
+from gpuci_node.worker.reads import IDENTITY, Variables
+from gpuci_node.worker.watch import Watch
 
 SCRIPTS = str(Path(__file__).resolve().parents[2] / "scripts")
 # Collects as a template does: watched from before pytest starts until all is collected.
 COLLECT = """
 import json, os, sys
 import pytest
-from gpuci_node.watch import Watch
+from gpuci_node.worker.watch import Watch
 
 tree, out = sys.argv[1:3]
 watch = Watch(tree)

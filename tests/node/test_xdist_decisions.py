@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpuci_node.effects import Dump, Exit, Kill, Start, Stop, Tell, Write
-from gpuci_node.xdist_engine import XdistEngine
+from gpuci_node.supervisor.effects import Dump, Exit, Kill, Start, Stop, Tell, Write
+from gpuci_node.supervisor.xdist_engine import XdistEngine
 
 LIMIT = 10.0
 

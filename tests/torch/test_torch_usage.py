@@ -12,7 +12,7 @@ SCRIPTS = Path(gpuci_node.__file__).parents[1]
 ASK = """
 import inspect, json, sys
 sys.path.insert(0, sys.argv[1])
-from gpuci_node import nvidia, torch_memory, usage
+from gpuci_node.worker import nvidia, torch_memory, usage
 import torch
 nvidia._CONTROL_FILES = ("/dev/null",)
 watch, memory = usage.Usage(), torch_memory.Memory()

@@ -15,8 +15,9 @@ def build(path: Path) -> None:
     """Write the zip application to `path`: equal bytes for equal sources; raises GpuciError naming it."""
     try:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-            for source in sorted(Path(gpuci_node.__file__).parent.glob("*.py")):
-                _add(archive, f"gpuci_node/{source.name}", source.read_bytes())
+            package = Path(gpuci_node.__file__).parent
+            for source in sorted(package.rglob("*.py")):
+                _add(archive, source.relative_to(package.parent).as_posix(), source.read_bytes())
             _add(archive, "__main__.py", _MAIN.encode())
     except OSError as error:
         raise cannot_write(path, error) from error

@@ -13,10 +13,10 @@ from gpuci.config.load import load_config
 from gpuci.config.model import Config, MarkerRule, Profile
 from gpuci.config.paths import path_fault, tidy_node_id, tidy_path
 from gpuci.errors import ConfigError
-from gpuci_node.process import Process, Task
 from gpuci_node.processes import TOKEN
 from gpuci_node.slots import Slot
-from gpuci_node.spec import environment
+from gpuci_node.supervisor.process import Process, Task
+from gpuci_node.supervisor.spec import environment
 
 DIGEST = "sha256:" + "0" * 64
 

@@ -8,13 +8,13 @@ What is due when the run ends is not finished: pytest-xdist decided that, and no
 from dataclasses import replace
 from typing import Any, Dict, List
 
-from gpuci_node import spec
-from gpuci_node.crew import Crew, Flight, GroupTask
-from gpuci_node.effects import Effects, Exit, Start, Stop, Tell, Write
-from gpuci_node.engine import DUMP_SECONDS, Engine
-from gpuci_node.parents import Parents, Source
-from gpuci_node.process import Assignment, Process, Task, cause
 from gpuci_node.slots import Slot
+from gpuci_node.supervisor import spec
+from gpuci_node.supervisor.crew import Crew, Flight, GroupTask
+from gpuci_node.supervisor.effects import Effects, Exit, Start, Stop, Tell, Write
+from gpuci_node.supervisor.engine import DUMP_SECONDS, Engine
+from gpuci_node.supervisor.parents import Parents, Source
+from gpuci_node.supervisor.process import Assignment, Process, Task, cause
 
 # For the controller to have one worker killed and to tell of it; else all of them are killed.
 _OBEY_SECONDS = 10.0

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any, Dict, Iterator, List, NamedTuple, NoReturn, Optional
 
 from gpuci_node import processes
-from gpuci_node.channel import Channel, Command, Control
+from gpuci_node.worker.channel import Channel, Command, Control
 
 THREADS_SECONDS = 10.0  # for threads of a forked process that are no daemons, once its tests are done
 

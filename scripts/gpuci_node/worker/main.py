@@ -17,8 +17,9 @@ import sys
 import traceback
 from typing import Any, Dict, List, Optional, Tuple
 
-from gpuci_node import coverage_data, processes, safety, warm
-from gpuci_node.channel import Channel, Control
+from gpuci_node import processes
+from gpuci_node.worker import coverage_data, safety, warm
+from gpuci_node.worker.channel import Channel, Control
 
 
 def main(path: str) -> int:
@@ -63,7 +64,7 @@ def run(spec: Dict[str, Any], parent: warm.Parent) -> Tuple[int, bool]:
     try:
         import pytest
 
-        from gpuci_node.plugin import WorkerPlugin
+        from gpuci_node.worker.plugin import WorkerPlugin
     except ImportError as error:
         channel.send("broken", text=_no_pytest(error))
         return 4, False
@@ -84,7 +85,7 @@ def _run_xdist(spec: Dict[str, Any], line: warm.Line, ours: str) -> int:
         text = "node.engine is xdist, but %s has no pytest-xdist: install it, or set node.engine to gpuci"
         line.channel.send("unusable", text=text % sys.executable)
         return 4
-    from gpuci_node import xdist_controller
+    from gpuci_node.worker import xdist_controller
 
     spec["here"] = os.getcwd()
     return xdist_controller.run(spec, line, ours)

@@ -16,8 +16,9 @@ import time
 from types import FrameType
 from typing import Any, Dict, List, Optional, Tuple
 
-from gpuci_node import contract, effects, engine, journal, processes, records, xdist_engine
-from gpuci_node.child import Lines
+from gpuci_node import contract, processes
+from gpuci_node.supervisor import effects, engine, journal, records, xdist_engine
+from gpuci_node.supervisor.child import Lines
 
 _STOP_SECONDS = 0.6  # from SIGINT to SIGKILL for running tests when a job is ended
 _GIVE_UP_SECONDS = 3.0  # and until the keeper leaves without their exits

@@ -22,9 +22,10 @@ import sys
 from types import FrameType
 from typing import Any, Dict, List, Optional, Tuple
 
-from gpuci_node import journal, processes
-from gpuci_node.child import Child, Lines, Pipes
+from gpuci_node import processes
 from gpuci_node.processes import DUMP_SIGNAL
+from gpuci_node.supervisor import journal
+from gpuci_node.supervisor.child import Child, Lines, Pipes
 
 _TAIL = 16 * 1024  # bytes of output kept per test process
 _CHUNK = 64 * 1024

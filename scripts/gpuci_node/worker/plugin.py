@@ -10,11 +10,21 @@ from typing import Any, Dict, Generator, List, Optional
 
 import pytest
 
-from gpuci_node import coverage_data, identity, options, outcome, policy, safety, torch_memory, usage, warm
-from gpuci_node.collecting import Collection
-from gpuci_node.feeding import Feeder
-from gpuci_node.fork import Forking
-from gpuci_node.worker import own_arguments
+from gpuci_node.worker import (
+    coverage_data,
+    identity,
+    options,
+    outcome,
+    policy,
+    safety,
+    torch_memory,
+    usage,
+    warm,
+)
+from gpuci_node.worker.collecting import Collection
+from gpuci_node.worker.feeding import Feeder
+from gpuci_node.worker.fork import Forking
+from gpuci_node.worker.main import own_arguments
 
 
 class WorkerPlugin:

@@ -7,8 +7,8 @@ import posixpath
 from typing import Any, Dict, List, Optional
 
 from gpuci_node import contract
-from gpuci_node.crew import Crew
-from gpuci_node.process import Process, Task
+from gpuci_node.supervisor.crew import Crew
+from gpuci_node.supervisor.process import Process, Task
 
 NO_DATA = 5  # exit code of a merge that found nothing to merge
 

@@ -8,8 +8,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from gpuci_node import safety, watch
-from gpuci_node.worker import in_tree
+from gpuci_node.worker import safety, watch
+from gpuci_node.worker.main import in_tree
 
 
 class Forking:

@@ -1,4 +1,4 @@
-"""The worker's half of `engine: xdist`: `-p gpuci_node.xdist_plugin` in the workers of pytest-xdist.
+"""The worker's half of `engine: xdist`: `-p gpuci_node.worker.xdist_plugin` in the workers of pytest-xdist.
 
 Runs in the workers, inside the container (Python >= 3.8, pytest >= 7.0, pytest-xdist >= 3.0). pytest-xdist
 runs the tests and reports them; here the tests of the units are chosen, devices are pinned, and what only a
@@ -13,9 +13,11 @@ from typing import Any, Dict, Generator, List, Optional
 
 import pytest
 
-from gpuci_node import contract, options, outcome, policy, safety, usage, worker, xdist_files
-from gpuci_node.collecting import Collection
-from gpuci_node.feeding import place
+from gpuci_node import contract
+from gpuci_node.worker import main as worker
+from gpuci_node.worker import options, outcome, policy, safety, usage, xdist_files
+from gpuci_node.worker.collecting import Collection
+from gpuci_node.worker.feeding import place
 
 
 def pytest_addhooks(pluginmanager: "pytest.PytestPluginManager") -> None:

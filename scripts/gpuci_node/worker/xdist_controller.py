@@ -17,8 +17,10 @@ from typing import Any, Dict, Generator, List, Optional, Set
 
 import pytest
 
-from gpuci_node import coverage_data, options, outcome, policy, processes, worker, xdist_files
-from gpuci_node.warm import Line
+from gpuci_node import processes
+from gpuci_node.worker import coverage_data, options, outcome, policy, xdist_files
+from gpuci_node.worker import main as worker
+from gpuci_node.worker.warm import Line
 
 _DYING_SECONDS = 0.5  # for a process whose connection ended to be gone
 _DIFFERENT = "Different tests were collected"  # pytest-xdist's words

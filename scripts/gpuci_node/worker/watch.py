@@ -14,8 +14,9 @@ import weakref
 from types import CodeType, FrameType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-from gpuci_node import processes, reads, runtimes, safety
-from gpuci_node.safety import Finding
+from gpuci_node import processes
+from gpuci_node.worker import reads, runtimes, safety
+from gpuci_node.worker.safety import Finding
 
 # Read by libraries that count devices for `skipif`, which see the same in every process that collects:
 # only code of the tree itself that reads it makes a finding.

@@ -6,8 +6,8 @@ Runs on the compute node (Python >= 3.8, standard library only).
 import bisect
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
-from gpuci_node.process import Process, Task
 from gpuci_node.slots import order_key
+from gpuci_node.supervisor.process import Process, Task
 
 # A worker goes on with its root, unless a task elsewhere is longer by this factor and by this much.
 _SWITCH_FACTOR, _SWITCH_SECONDS = 1.5, 1.0

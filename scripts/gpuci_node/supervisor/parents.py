@@ -12,9 +12,9 @@ themselves. None of this changes what a test gets: only how fast.
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from gpuci_node import spec
-from gpuci_node.effects import Effects, Exit, Kill, Start, Tell, Write
-from gpuci_node.process import LEAVE_SECONDS, Living, Task, cause
+from gpuci_node.supervisor import spec
+from gpuci_node.supervisor.effects import Effects, Exit, Kill, Start, Tell, Write
+from gpuci_node.supervisor.process import LEAVE_SECONDS, Living, Task, cause
 
 PRELOAD_SECONDS = 600.0  # for the base to import what is to be preloaded
 _ROUNDS = 3  # templates that may be lost to files of a root before each unit gets a process of its own

@@ -6,8 +6,8 @@ Runs on the compute node (Python >= 3.8, standard library only).
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Set
 
-from gpuci_node.effects import Exit
 from gpuci_node.slots import Slot
+from gpuci_node.supervisor.effects import Exit
 
 LEAVE_SECONDS = 60.0  # for a test process to end after its last test: plugins import and write, CUDA unwinds
 

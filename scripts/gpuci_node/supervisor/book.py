@@ -6,8 +6,8 @@ Runs on the compute node (Python >= 3.8, standard library only).
 from typing import Any, Dict, List, Optional, Set
 
 from gpuci_node import contract
-from gpuci_node.effects import Effects, Write
-from gpuci_node.process import Assignment, Process
+from gpuci_node.supervisor.effects import Effects, Write
+from gpuci_node.supervisor.process import Assignment, Process
 
 Json = Dict[str, Any]
 

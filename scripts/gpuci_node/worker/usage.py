@@ -10,8 +10,8 @@ import resource
 import sys
 from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Set
 
-from gpuci_node import nvidia, torch_memory
 from gpuci_node.processes import descendants
+from gpuci_node.worker import nvidia, torch_memory
 
 # Libraries that work on GPUs without torch's allocator: nobody counts what they do.
 _OTHERS = frozenset({"cuda", "cupy", "jax", "numba.cuda", "pycuda", "tensorflow"})

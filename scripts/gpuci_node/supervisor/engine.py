@@ -7,14 +7,15 @@ planned with. Nothing is tried twice but a test that skipped for lack of GPUs, w
 
 from typing import Any, Dict, List, Optional
 
-from gpuci_node import contract, records, spec
-from gpuci_node.book import Book
-from gpuci_node.effects import Dump, Effects, Exit, Kill, Start, Tell, Write
-from gpuci_node.merges import Merges
-from gpuci_node.parents import Parents, Source
-from gpuci_node.process import LEAVE_SECONDS, Assignment, Living, Process, Task, cause
+from gpuci_node import contract
 from gpuci_node.slots import Slot, SlotTable
-from gpuci_node.waiting import Waiting
+from gpuci_node.supervisor import records, spec
+from gpuci_node.supervisor.book import Book
+from gpuci_node.supervisor.effects import Dump, Effects, Exit, Kill, Start, Tell, Write
+from gpuci_node.supervisor.merges import Merges
+from gpuci_node.supervisor.parents import Parents, Source
+from gpuci_node.supervisor.process import LEAVE_SECONDS, Assignment, Living, Process, Task, cause
+from gpuci_node.supervisor.waiting import Waiting
 
 DUMP_SECONDS = 0.5  # for faulthandler to write the stacks of a test process before it is killed
 

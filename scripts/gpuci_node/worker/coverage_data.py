@@ -14,8 +14,8 @@ import traceback
 import warnings
 from typing import Any, Dict, Iterator, List
 
-from gpuci_node.channel import Channel
-from gpuci_node.spec import NO_DATA
+from gpuci_node.supervisor.spec import NO_DATA
+from gpuci_node.worker.channel import Channel
 
 _SILENT = ("_warn_unimported_source", "_warn_no_data")  # a process runs a part of the tests only
 

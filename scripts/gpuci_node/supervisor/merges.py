@@ -6,9 +6,10 @@ Runs on the compute node (Python >= 3.8, standard library only).
 from dataclasses import dataclass
 from typing import Any, Dict, List
 
-from gpuci_node import contract, spec
-from gpuci_node.effects import Effects, Exit, Start, Write
-from gpuci_node.process import Living, cause
+from gpuci_node import contract
+from gpuci_node.supervisor import spec
+from gpuci_node.supervisor.effects import Effects, Exit, Start, Write
+from gpuci_node.supervisor.process import Living, cause
 
 MERGE_SECONDS = 600.0
 

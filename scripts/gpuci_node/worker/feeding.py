@@ -12,9 +12,10 @@ from typing import Any, Callable, Deque, Dict, Iterator, NamedTuple, Optional, T
 import pytest
 from _pytest import runner
 
-from gpuci_node import contract, outcome, policy
-from gpuci_node.collecting import Collection
-from gpuci_node.warm import Line
+from gpuci_node import contract
+from gpuci_node.worker import outcome, policy
+from gpuci_node.worker.collecting import Collection
+from gpuci_node.worker.warm import Line
 
 _TRACEBACK = 6000  # characters of it that are kept
 

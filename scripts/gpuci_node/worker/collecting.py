@@ -8,8 +8,8 @@ from typing import Any, Dict, Iterable, List, Optional
 
 import pytest
 
-from gpuci_node import outcome
-from gpuci_node.worker import here, in_tree
+from gpuci_node.worker import outcome
+from gpuci_node.worker.main import here, in_tree
 
 
 class Collection:

@@ -8,8 +8,8 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
-from gpuci_node.records import LONGEST
-from gpuci_node.worker import in_tree
+from gpuci_node.supervisor.records import LONGEST
+from gpuci_node.worker.main import in_tree
 
 _TAIL = 6000  # characters of a traceback that are kept, and as many of captured output
 _LINE = 300

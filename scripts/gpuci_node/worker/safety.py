@@ -18,7 +18,7 @@ import time
 import warnings
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from gpuci_node import runtimes
+from gpuci_node.worker import runtimes
 
 _TRIAL_SECONDS = 10.0
 _LEAVE_SECONDS = 0.25  # from the end of a thread to its leaving /proc, on a loaded machine

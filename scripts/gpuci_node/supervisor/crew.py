@@ -6,8 +6,8 @@ Runs on the compute node (Python >= 3.8, standard library only).
 from dataclasses import dataclass, field
 from typing import Any, Dict, List
 
-from gpuci_node.process import LEAVE_SECONDS, Process, Task
 from gpuci_node.slots import Slot
+from gpuci_node.supervisor.process import LEAVE_SECONDS, Process, Task
 
 
 @dataclass
