@@ -105,7 +105,7 @@ NEXT_DEVICE = GO_ON.replace(
         (
             "packages/models packages/serving",
             "",
-            "gpuci_node/plugin.py",
+            "gpuci_node/worker/plugin.py",
             '",".join(self.spec["gpus"])',
             '",".join(self.spec["job_gpus"][-len(self.spec["gpus"]) :])',
             "the test uses the devices",
@@ -113,7 +113,7 @@ NEXT_DEVICE = GO_ON.replace(
         (
             "packages/kernels",
             "crash",
-            "gpuci_node/engine.py",
+            "gpuci_node/supervisor/engine.py",
             GO_ON,
             NEW_NUMBER,
             "is none of the 8 of this node",
@@ -121,7 +121,7 @@ NEXT_DEVICE = GO_ON.replace(
         (
             "packages/kernels",
             "crash",
-            "gpuci_node/engine.py",
+            "gpuci_node/supervisor/engine.py",
             GO_ON,
             NEXT_DEVICE,
             "belongs to device",
