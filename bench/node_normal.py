@@ -71,6 +71,7 @@ class Measured:
     seconds: list[float] = field(default_factory=list)
     start_up: list[float] = field(default_factory=list)
     slots: set[int] = field(default_factory=set)
+    hung: int = 0
     ends: Counter[str] = field(default_factory=Counter)
 
     def add(self, ran: Ran, ends: Counter[str]) -> None:
@@ -78,6 +79,7 @@ class Measured:
         self.seconds.append(ran.seconds)
         self.start_up.append(ran.start_up)
         self.slots.add(ran.slots)
+        self.hung += ran.hung
         self.ends += ends
 
 
@@ -151,7 +153,7 @@ def compare(
             ran = node_runs.on_node(root, files, python, gpus=slots, preload=["torch"])
             ours.add(ran, node_ends(ran, expected))
             clear(root)
-            ran, printed = node_runs.with_pytest(root, python, ["-n", str(slots), "--dist", "loadfile"])
+            ran, printed = node_runs.with_pytest(root, python, xdist_arguments(slots), 60 + 3 * (bound or 0))
             xdist.add(ran, xdist_ends(printed, expected))
     print(f"\n{title}: {expected} tests" + (f", bound {bound:.2f} s" if bound else ""))
     show("gpuci", ours, bound)
@@ -170,7 +172,7 @@ def clear(root: Path) -> None:
 
 def collected(root: Path, python: str) -> int:
     """How many tests pytest finds."""
-    _ran, printed = node_runs.with_pytest(root, python, ["--collect-only"])
+    _ran, printed = node_runs.with_pytest(root, python, ["-q", "--collect-only"])
     found = re.search(r"^(\d+) tests? collected", printed, re.MULTILINE)
     if not found:
         raise SystemExit(f"pytest did not collect the tree:\n{printed}")
@@ -185,12 +187,20 @@ def node_ends(ran: Ran, expected: int) -> Counter[str]:
     return ends
 
 
+def xdist_arguments(slots: int) -> list[str]:
+    """Verbose: a run that hangs has no last line to count by."""
+    return ["-v", "-n", str(slots), "--dist", "loadfile"]
+
+
 def xdist_ends(printed: str, expected: int) -> Counter[str]:
-    """The same from pytest's last line: `1 failed, 299 passed in 31.2s`."""
-    last = printed.strip().splitlines()[-1] if printed.strip() else ""
-    ends = Counter({word: int(number) for number, word in re.findall(r"(\d+) (passed|failed)", last)})
-    reported = ends["passed"] + ends["failed"]
-    ends["lost"], ends["twice"] = max(0, expected - reported), max(0, reported - expected)
+    """The same from xdist's lines `[gw1] [ 20%] PASSED test_a.py::test_b `."""
+    ended = re.findall(r"^\[gw\d+\](?: \[ *\d+%\])? (PASSED|FAILED) (.+?) *$", printed, re.MULTILINE)
+    by_test: dict[str, list[str]] = {}
+    for outcome, nodeid in ended:
+        by_test.setdefault(nodeid, []).append(outcome.lower())
+    ends = Counter(outcomes[0] for outcomes in by_test.values())
+    ends["lost"] = expected - len(by_test)
+    ends["twice"] = sum(len(outcomes) > 1 for outcomes in by_test.values())
     return ends
 
 
@@ -202,6 +212,8 @@ def show(name: str, measured: Measured, bound: float | None) -> None:
     print(f" = {node_runs.spread(beyond, 'x bound')}" if bound else "")
     slots = "/".join(map(str, sorted(measured.slots)))
     print(f"  {'':16} start-up {node_runs.spread(measured.start_up)} on {slots} slots; {ends}")
+    if measured.hung:
+        print(f"  {'':16} HUNG in {measured.hung} of {len(measured.seconds)} rounds, and was killed")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,14 +29,15 @@ from gpuci.execution.local.devices import Devices  # noqa: E402
 from gpuci.execution.local.run import LocalRun, Options  # noqa: E402
 from gpuci.model import Plan, Root, Shard, Unit  # noqa: E402
 
-# Writes "epoch seconds, worker, pid, node id" before each test, under whatever runs it.
+# Writes "monotonic seconds, worker, pid, node id" before each test, under whatever runs it. That clock is one
+# for all processes of a machine (Linux, clock_gettime(2)), and nobody sets it.
 CONFTEST = """\
 import os, pathlib, time
 LOG = str(pathlib.Path(__file__).with_name("begun.log"))
 def pytest_runtest_setup(item):
     worker = os.environ.get("PYTEST_XDIST_WORKER", "-")
     fd = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.write(fd, ("%.6f %s %d %s\\n" % (time.time(), worker, os.getpid(), item.nodeid)).encode())
+    os.write(fd, ("%.6f %s %d %s\\n" % (time.monotonic(), worker, os.getpid(), item.nodeid)).encode())
     os.close(fd)
 """
 LIMIT_SECONDS = 300.0
@@ -62,6 +64,7 @@ class Ran:
     outcomes: dict[str, list[str]]
     start_up: float
     slots: int
+    hung: bool = False
 
     def count(self, outcome: str) -> int:
         """How many tests ended so."""
@@ -98,9 +101,9 @@ def on_node(root: Path, files: Sequence[File], python: str, *, gpus: int, preloa
         out = Path(directory) / "out"
         out.mkdir()
         options = Options(root, out, "bench", python, devices, 2, Path(directory) / "scratch")
-        started = time.time()
+        started = time.monotonic()
         (run,) = LocalRun(_plan(files), config, options, _Nobody()).run()
-        seconds = time.time() - started
+        seconds = time.monotonic() - started
     if run.problem:
         raise SystemExit(f"the run broke: {run.problem}")
     outcomes: dict[str, list[str]] = defaultdict(list)
@@ -147,15 +150,44 @@ def _plan(files: Sequence[File]) -> Plan:
     )
 
 
-def with_pytest(root: Path, python: str, arguments: Sequence[str]) -> tuple[Ran, str]:
-    """Run plain pytest in the tree; returns no outcomes of its own, but what it printed."""
+def with_pytest(
+    root: Path, python: str, arguments: Sequence[str], limit: float = LIMIT_SECONDS
+) -> tuple[Ran, str]:
+    """Run plain pytest in the tree; returns no outcomes of its own, but what it printed.
+
+    What does not end within `limit` seconds is killed with all that it started, and `hung` is set.
+    """
     (root / "begun.log").unlink(missing_ok=True)
     environ = {**os.environ, "PYTHONPATH": str(root / "lib"), "PYTHONHASHSEED": "0"}
-    command = [python, "-m", "pytest", "-q", *arguments]
-    started = time.time()
-    done = subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, check=False)
-    seconds = time.time() - started
-    return Ran(seconds, {}, *_start_up(root, started)), done.stdout
+    started = time.monotonic()
+    with tempfile.TemporaryFile("w+") as printed:
+        process = subprocess.Popen(
+            [python, "-m", "pytest", *arguments],
+            cwd=root,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        hung = _ends(process, limit)
+        seconds = time.monotonic() - started
+        printed.seek(0)
+        return Ran(seconds, {}, *_start_up(root, started), hung), printed.read()
+
+
+def _ends(process: subprocess.Popen[bytes], limit: float) -> bool:
+    """Wait for a process; whether it had to be killed. Nothing of it stays when we are interrupted."""
+    try:
+        process.wait(timeout=limit)
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        # By the session that it leads: xdist's workers are in it.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return False
 
 
 def _start_up(root: Path, started: float) -> tuple[float, int]:

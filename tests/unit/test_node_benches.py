@@ -23,7 +23,7 @@ def benches() -> Iterator[dict[str, ModuleType]]:
     """The benches as modules, by name; they put the clone on the path themselves."""
     before = list(sys.path)
     sys.path.insert(0, str(CLONE))
-    names = ("node_runs", "node_normal", "node_schedule")
+    names = ("node_runs", "node_isolated", "node_normal", "node_schedule")
     yield {name: importlib.import_module(f"bench.{name}") for name in names}
     sys.path[:] = before
 
@@ -91,19 +91,63 @@ def test_distribution(benches: dict[str, ModuleType]) -> None:
     assert max(map(len, lines)) <= 80
 
 
+def lines(*ended: str) -> str:
+    """What xdist prints of each, among other things."""
+    told = "".join(f"[gw{n}] [{n * 20:3}%] {text} \n" for n, text in enumerate(ended, 1))
+    return f"test_x.py::test_1 \n{told}[gw1] node down: Not properly terminated\n"
+
+
 ENDS = {
-    "all": ("....\n4 passed in 1.2s", {"passed": 4}),
-    "a crash that was replaced": ("x\n1 failed, 3 passed in 1.2s", {"passed": 3, "failed": 1}),
-    "lost": ("1 failed, 1 passed in 3.00s", {"passed": 1, "failed": 1, "lost": 2}),
-    "more than there are": ("5 passed in 3.00s", {"passed": 5, "twice": 1}),
-    "nothing": ("", {"lost": 4}),
-    "an internal error": ("INTERNALERROR> passed 4\nno tests ran in 0.1s", {"lost": 4}),
+    "all": (lines(*(f"PASSED t.py::t[{n}]" for n in "abcd")), {"passed": 4}),
+    "a crash": (
+        lines("FAILED t.py::a", "PASSED t.py::b", "PASSED t.py::c"),
+        {"failed": 1, "passed": 2, "lost": 1},
+    ),
+    "twice": (
+        lines("PASSED t.py::a", "PASSED t.py::a", "PASSED t.py::b", "PASSED t.py::c", "PASSED t.py::d"),
+        {"passed": 4, "twice": 1},
+    ),
+    "killed before its first test": ("bringing up nodes...\n", {"lost": 4}),
+    "the summary is not counted again": (
+        lines("FAILED t.py::a") + "FAILED t.py::a - x\n",
+        {"failed": 1, "lost": 3},
+    ),
 }
 
 
 @pytest.mark.parametrize(("printed", "expected"), ENDS.values(), ids=ENDS)
 def test_what_xdist_said(benches: dict[str, ModuleType], printed: str, expected: dict[str, int]) -> None:
     assert +benches["node_normal"].xdist_ends(printed, 4) == Counter(expected)
+
+
+WRONG = {
+    "right": ({"a": ["passed"], "b": ["passed"]}, 9.0, 2, ""),
+    "one failed": ({"a": ["passed"], "b": ["failed"]}, 9.0, 2, "gpuci passed 1 of 2"),
+    "one lost": ({"a": ["passed"]}, 9.0, 2, "gpuci passed 1 of 2"),
+    "one twice": ({"a": ["passed"], "b": ["passed", "passed"]}, 9.0, 2, "gpuci passed 1 of 2"),
+    "faster than its work": ({"a": ["passed"], "b": ["passed"]}, 2.0, 2, "impossible"),
+    "the other side": ({"a": ["passed"], "b": ["passed"]}, 9.0, 1, "plain pytest passed 1 of 2"),
+}
+
+
+@pytest.mark.parametrize(("outcomes", "seconds", "plain", "said"), WRONG.values(), ids=WRONG)
+def test_a_round_that_was_not_right_gives_no_figure(
+    benches: dict[str, ModuleType], outcomes: dict[str, list[str]], seconds: float, plain: int, said: str
+) -> None:
+    ran = benches["node_runs"].Ran(seconds, outcomes, 0.5, 1)
+    complaint = benches["node_isolated"].wrong(ran, plain, 2, 6.2)
+    assert said in complaint if said else complaint == ""
+
+
+def test_what_hangs_is_killed_with_what_it_started(benches: dict[str, ModuleType], tmp_path: Path) -> None:
+    (tmp_path / "test_hangs.py").write_text(
+        "import pathlib, subprocess, time\nchild = subprocess.Popen(['sleep', '1000'])\n"
+        "pathlib.Path('pid').write_text(str(child.pid))\ntime.sleep(1000)\n"
+    )
+    ran, _printed = benches["node_runs"].with_pytest(tmp_path, sys.executable, [], limit=3.0)
+    assert ran.hung
+    status = Path("/proc", (tmp_path / "pid").read_text(), "stat")
+    assert not status.exists() or status.read_text().split()[2] == "Z"  # whoever adopted it may be slow
 
 
 def test_what_the_node_said(benches: dict[str, ModuleType]) -> None:
