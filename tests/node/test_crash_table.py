@@ -15,7 +15,6 @@ from tests.node.faults import FAULTS, Ran, Tree, living, plant, read_log
 
 from gpuci.execution import jobs
 
-TABLE = {name: fault for name, fault in FAULTS.items() if name != "hang_until_a_signal"}  # see the last test
 SEEDS = (1, 2)
 DEADLINE = 300.0  # of a whole run, which takes a fraction of it
 WIDTHS = (1, 1, 1, 1, 2, 4)
@@ -42,7 +41,7 @@ def deadline(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("deadline")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_crash_table(run_tree: Any, seed: int) -> None:
-    tree = plant(TABLE, seed, sound=6)
+    tree = plant(FAULTS, seed, sound=6)
     chance = random.Random(seed)
     units = {path: {"gpus": chance.choice(WIDTHS), "expected_seconds": chance.random()} for path in tree.ends}
     ran = run_tree({**tree.files, **BROKEN}, config_file="pytest.ini", units=units)
@@ -73,12 +72,3 @@ def named_after_its_devices(test: Ran) -> bool:
     """Worker gw<i> has device i and its neighbours above."""
     first = int(test.worker[len("gw") :])
     return test.devices == tuple(str(device) for device in range(first, first + len(test.devices)))
-
-
-@pytest.mark.xfail(strict=False, reason="the next test begins before the process is killed, and runs again")
-@pytest.mark.usefixtures("deadline")
-def test_no_test_runs_twice_behind_a_hang_that_the_signal_for_the_stacks_ended(run_tree: Any) -> None:
-    tree = plant({"hang_until_a_signal": FAULTS["hang_until_a_signal"]}, seed=1)
-    ran = run_tree(tree.files, config_file="pytest.ini")
-    assert ran.outcomes == tree.outcomes
-    assert Counter(test.nodeid for test in read_log(run_tree.root)) == Counter(tree.outcomes.keys())

@@ -206,10 +206,10 @@ class Engine:
     def on_record(self, process_id: str, said: Any, now: float) -> Effects:
         """Take what a process said; what is no record is dropped (a test may have written it)."""
         process = self._living[process_id]
-        if self._stopping:
+        if self._stopping or process.killed:
             return []
-        if process.timed_out:
-            # The signal for the stacks may have ended a hang: too late, and nothing else may run there.
+        if process.timed_out and not process.busy:
+            # The signal for the stacks may have ended a hang, too late.
             return self._kill(process_id)
         record = records.read(said)
         if not isinstance(process, Process):
@@ -283,8 +283,11 @@ class Engine:
         effects: Effects = []
         if before is not None and before != nodeid:
             # To run it again would be to try it twice.
-            text = "the next test began without its result"
-            effects.append(self._book.end(process, process.flown, before, "not_finished", text))
+            outcome, text = "not_finished", "the next test began without its result"
+            if process.timed_out:
+                outcome, text = "failed", process.timed_out
+            effects.append(self._book.end(process, process.flown, before, outcome, text))
+        process.timed_out = None
         process.give(record["timeout"], now)
         process.in_flight, process.flying = nodeid, record["task"]
         process.source = {"file": record["file"], "line": record["line"]}
@@ -293,6 +296,10 @@ class Engine:
 
     def _on_end(self, process: Process, record: Json, now: float) -> Effects:
         nodeid, assignment = record["nodeid"], process.assignments[record["task"]]
+        if process.timed_out and nodeid == process.in_flight:
+            # The signal for the stacks ended the hang: the process can go on.
+            record = {**record, "outcome": "failed", "message": process.timed_out}
+            process.timed_out = None
         fields = {
             key: value for key, value in record.items() if key not in ("kind", "task", "nodeid", "outcome")
         }
@@ -311,7 +318,7 @@ class Engine:
 
     def _on_gpu_skip(self, process: Process, record: Json, now: float) -> Effects:
         nodeid, assignment = record["nodeid"], process.assignments[record["task"]]
-        if assignment.task.last_chance:
+        if assignment.task.last_chance or process.timed_out:
             return self._on_end(process, {**record, "outcome": "skipped"}, now)
         process.settle(nodeid)
         everything = len(self._job["node"]["gpus"])
