@@ -241,7 +241,7 @@ def files_of(works: Sequence[Work]) -> list[File]:
 # -- for real --------------------------------------------------------------------------------------
 
 
-def really(mixes: Sequence[Sequence[Work]], virtual: Sequence[float], python: str, seconds: float) -> None:
+def really(mixes: Sequence[Sequence[Work]], virtual: Sequence[float], python: str, seconds: float) -> bool:
     """Run mixes with sleeping files, each scaled to a bound of so many seconds; whether each was right."""
     print(f"\nfor real, {seconds:g} s each: units, wall time / bound (on the virtual clock)")
     ratios = []
