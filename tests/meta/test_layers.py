@@ -61,6 +61,7 @@ IO_MODULES = {
     "gpuci_node.worker.identity",
     "gpuci_node.worker.main",
     "gpuci_node.worker.nvidia",
+    "gpuci_node.worker.originals",
     "gpuci_node.worker.outcome",
     "gpuci_node.worker.plugin",
     "gpuci_node.worker.reads",

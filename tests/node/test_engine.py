@@ -524,3 +524,90 @@ def test_a_long_queue_is_not_walked_for_each_event(monkeypatch: pytest.MonkeyPat
     world = World(job([{**one, "id": f"{one['id']}-{one['gpus']}"} for one in units]), scripts)
     world.run()
     assert len(asked) <= 4 * len(units)  # at each end: what starts, and one refusal for each width
+
+
+def names(world: World, role: str) -> list[str]:
+    return [start.id for start in world.starts if start.spec["role"] == role]
+
+
+def test_a_file_whose_record_was_lost_runs_in_a_process_of_its_own() -> None:
+    """A record that is too long is dropped on its way."""
+    engine = Engine(job([unit("a"), unit("b")]))
+    (base,) = engine.fill(0.0)
+    engine.on_record(base.id, {"kind": "ready", "findings": []}, 0.0)
+    (template,) = engine.fill(0.0)
+    assert template.spec["files"] == ["test_a.py", "test_b.py"]
+    engine.on_record(template.id, COLLECTED, 0.0)
+    (note,) = engine.on_record(template.id, {"kind": "ready", "findings": []}, 0.0)
+    assert note.record["text"] == "test_b.py runs in a process of its own: its record was lost"
+    effects = engine.fill(0.0)
+    starts = {each.spec["files"][0]: each.parent for each in effects if isinstance(each, Start)}
+    assert starts == {"test_a.py": template.id, "test_b.py": base.id}
+
+
+def test_narrow_units_take_what_a_wide_one_that_waits_for_its_template_leaves() -> None:
+    wide = {**unit("wide", gpus=4), "root": "b"}
+    engine = Engine(
+        job([wide, {**unit("other"), "root": "b"}, *(unit(f"i{n}", mode="isolated") for n in range(9))])
+    )
+    (base,) = engine.fill(0.0)
+    engine.on_record(base.id, {"kind": "ready", "findings": []}, 0.0)
+    started = [start for start in engine.fill(0.0) if start.spec["role"] == "worker"]
+    assert sorted(start.spec["gpus"][0] for start in started) == ["4", "5", "6", "7"]
+
+
+def test_a_worker_keeps_its_session_while_a_longer_unit_elsewhere_waits_for_its_template() -> None:
+    units = [unit(f"u{n}", seconds=2.0) for n in range(6)]
+    units += [{**unit(f"long{n}", seconds=100.0), "root": "b"} for n in range(2)]
+    scripts = {one["file"]: Script({f"{one['file']}::test_1": "passed"}) for one in units}
+    world = World(job(units, gpus=2), scripts)
+
+    def never(start: Start) -> Play:
+        yield "wait", None
+        yield "exit", Exit(0, None, "")
+
+    play = world.actor.play
+    world.actor.play = lambda start: (  # type: ignore[method-assign]
+        never(start) if (start.spec["role"], start.spec["root"]) == ("template", "b") else play(start)
+    )
+    while sum(record["kind"] == "end" for record in world.journal) < 6:
+        world.apply(world.engine.fill(world.clock))
+        world.step()
+    assert len(names(world, "worker")) == 2  # one a slot
+
+
+def test_a_base_that_leaves_has_a_limit_for_that() -> None:
+    engine = Engine(job([unit("a"), unit("b")]))
+    (base,) = engine.fill(0.0)
+    engine.on_record(base.id, {"kind": "ready", "findings": [{"reason": "a thread", "path": ""}]}, 0.0)
+    assert engine.next_deadline() is not None
+
+
+FORGED = (
+    {"kind": "early_cuda"},
+    {"kind": "deferred", "task": 1, "nodeid": "test_a.py::test_1", "gpus": 8, "alone": True, "because": "m"},
+    {
+        "kind": "deferred",
+        "task": 1,
+        "nodeid": "test_a.py::test_2",
+        "gpus": None,
+        "alone": False,
+        "because": "m",
+    },
+    {"kind": "deferred", "task": 1, "nodeid": "test_a.py::test_2", "gpus": 1, "alone": False, "because": "m"},
+    {"kind": "gpu_skip", "task": 1, "nodeid": "test_a.py::test_2", "message": "no GPU"},
+    {"kind": "collecting", "file": "test_a.py"},
+    {**COLLECTED, "ids": []},
+    {"kind": "unusable", "text": "x"},
+    {"kind": "ready", "findings": []},
+)
+
+
+@pytest.mark.parametrize("forged", FORGED, ids=lambda forged: forged["kind"])
+def test_a_record_at_the_wrong_time_is_a_bad_one(forged: dict[str, Any]) -> None:
+    """Else a test could have itself started again for ever, or end the run for all."""
+    ids = ["test_a.py::test_1", "test_a.py::test_2"]
+    start = {"kind": "start", "task": 1, "nodeid": ids[0], "timeout": 1, "file": "test_a.py", "line": 1}
+    *_, note, end = drive([{**COLLECTED, "ids": ids}, start, forged], Exit(0, None, ""))
+    assert note["topic"] == "bad_record"
+    assert (end["nodeid"], end["outcome"]) == (ids[0], "failed")

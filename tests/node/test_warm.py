@@ -17,7 +17,7 @@ import os
 def trace(*words):
     worker = "-" if words[0] == "import" else os.environ["PYTEST_XDIST_WORKER"]
     with open(os.path.join(os.path.dirname(__file__), "TRACE"), "a") as stream:
-        stream.write(" ".join([*words, str(os.getpid()), worker]) + "\\n")
+        stream.write(" ".join([*words, os.readlink("/proc/self"), worker]) + "\\n")
 """
 PASSES = "def test_1(): pass\n"
 
@@ -451,3 +451,107 @@ def test_hooks_of_the_teardown_know_the_next_item(run_tree: Any) -> None:
         ["test_b.py", "test_c.py"],
         ["test_c.py", "-"],
     ]
+
+
+# What a suite may do, and outcomes as under plain pytest although the session is a copy, or goes on.
+AS_EVER = {
+    "streams kept at import": (
+        "import logging, sys\nOUT = sys.stdout\nlogging.getLogger('x').addHandler(logging.StreamHandler())\n"
+        "def say(text, stream=sys.stderr): print(text, file=stream)\n"
+        "def test_1(capfd):\n"
+        "    print('kept', file=OUT)\n    say('default')\n    logging.getLogger('x').warning('logged')\n",
+        "",
+    ),
+    "open is patched in the last test": (
+        "import builtins, json, os\n"
+        "def test_1(monkeypatch):\n"
+        "    def no(*args, **kwargs): raise AssertionError('patched')\n"
+        "    for module, name in ((builtins, 'open'), (os, 'open'), (os, 'read'), (json, 'loads')):\n"
+        "        monkeypatch.setattr(module, name, no)\n",
+        "",
+    ),
+    "pids are patched": (
+        "import os, pytest\n"
+        "@pytest.fixture(scope='module', autouse=True)\n"
+        "def pid():\n    with pytest.MonkeyPatch.context() as patch:\n"
+        "        patch.setattr(os, 'getpid', lambda: 1)\n        yield\n"
+        "def test_1(): pass\ndef test_2(): pass\n",
+        "",
+    ),
+    "a child that escapes": (
+        "import os, sys\n"
+        "def test_1():\n    pid = os.fork()\n    if pid == 0: sys.exit(0)\n    os.waitpid(pid, 0)\n"
+        "def test_2():\n    pid = os.fork()\n    if pid == 0: return\n    os.waitpid(pid, 0)\n",
+        "",
+    ),
+    "a module's own devices": (
+        "import os, pytest\n"
+        "@pytest.fixture(scope='module', autouse=True)\n"
+        "def none():\n    with pytest.MonkeyPatch.context() as patch:\n"
+        "        patch.setenv('CUDA_VISIBLE_DEVICES', '-1')\n        yield\n"
+        "def test_1(): assert os.environ['CUDA_VISIBLE_DEVICES'] == '-1'\n"
+        "def test_2(): assert os.environ['CUDA_VISIBLE_DEVICES'] == '-1'\n",
+        "",
+    ),
+    "devices hidden at import": (
+        "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = ''\n"
+        "def test_1(): assert os.environ['CUDA_VISIBLE_DEVICES'] == ''\n",
+        "",
+    ),
+    "a conftest that changes the directory": (
+        "import os\ndef test_1(): assert os.getcwd() == '/'\n",
+        "import os\ndef pytest_configure(config): os.chdir('/')\n",
+    ),
+    "leaks are looked for": (
+        "import gc, weakref\n"
+        "class Node: pass\n"
+        "NODE = Node()\nNODE.itself = NODE\n"
+        "def test_1():\n"
+        "    global NODE\n"
+        "    assert NODE in gc.get_objects()\n"
+        "    gone = weakref.ref(NODE)\n    NODE = None\n    gc.collect()\n    assert gone() is None\n",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "conftest"), AS_EVER.values(), ids=AS_EVER)
+def test_it_is_as_under_plain_pytest(run_tree: Any, body: str, conftest: str) -> None:
+    files = {"conftest.py": conftest, "test_a.py": body, "test_b.py": body, "test_c.py": body}
+    ran = run_tree(files, gpus=2)
+    assert set(ran.outcomes.values()) == {"passed"}, [test.message for test in ran.report.tests]
+    starts = [record["nodeid"] for record in ran.records("start")]
+    assert len(starts) == len(set(starts)) == len(ran.outcomes)
+
+
+def test_items_that_are_dropped_late_do_not_run(run_tree: Any) -> None:
+    conftest = (
+        "import pytest\n"
+        "@pytest.hookimpl(hookwrapper=True, tryfirst=True)\n"
+        "def pytest_collection_modifyitems(items):\n    yield\n"
+        "    items[:] = [item for item in items if item.name != 'test_dropped']\n"
+        "def pytest_collection_finish(session): session.items.reverse()\n"
+    )
+    body = "def test_1(): pass\ndef test_dropped(): assert 0\ndef test_2(): pass\n"
+    ran = run_tree({"conftest.py": conftest, "test_a.py": body, "test_b.py": body}, gpus=1)
+    assert Counter(ran.outcomes.values()) == {"passed": 4}
+    assert [record["nodeid"] for record in ran.records("start")][:2] == [
+        "test_a.py::test_2",
+        "test_a.py::test_1",
+    ]
+
+
+SESSION_ENDS = {
+    "a hook that sets the status": "session.exitstatus = 1",
+    "a hook that raises": "raise RuntimeError('a leak')",
+}
+
+
+@pytest.mark.parametrize("end", SESSION_ENDS.values(), ids=SESSION_ENDS)
+def test_a_session_that_fails_at_its_end_is_no_pass(run_tree: Any, end: str) -> None:
+    conftest = f"def pytest_sessionfinish(session):\n    if session.testscollected: {end}\n"
+    ran = run_tree({"conftest.py": conftest, "test_a.py": PASSES, "test_b.py": PASSES}, gpus=1)
+    assert ran.report.verdict == "failed"
+    assert Counter(ran.outcomes.values()) == {"passed": 2, "error": 1}
+    (error,) = [test for test in ran.report.tests if test.outcome == "error"]
+    assert "after its last test, with none failed" in error.message

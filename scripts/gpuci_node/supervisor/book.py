@@ -59,6 +59,7 @@ class Book:
         known = [outcome, self.outcomes[nodeid]] if nodeid in self.outcomes else [outcome]
         self.outcomes[nodeid] = contract.worst_outcome(known)
         process.settle(nodeid)
+        process.red = process.red or outcome in contract.RED_OUTCOMES
         record = {"kind": "end", "unit": assignment.task.unit["id"], "nodeid": nodeid, "outcome": outcome}
         return Write({"seconds": {}, "message": "", "output": "", **record, **seat, **fields})
 

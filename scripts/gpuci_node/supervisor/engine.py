@@ -17,6 +17,7 @@ from gpuci_node.supervisor.parents import Parents, Source
 from gpuci_node.supervisor.process import LEAVE_SECONDS, Assignment, Living, Process, Task, cause
 from gpuci_node.supervisor.waiting import Waiting
 
+_FAILED_AFTER = (3, 4, 6)  # pytest.ExitCode: internal error, usage, too many warnings
 DUMP_SECONDS = 0.5  # for faulthandler to write the stacks of a test process before it is killed
 
 Json = Dict[str, Any]
@@ -86,47 +87,57 @@ class Engine:
 
     def fill(self, now: float) -> Effects:
         """Start what fits into the free slots, prepare what comes next, end parents that nobody needs."""
-        if not self._changed:
-            return []
-        self._changed = False
+        effects: Effects = []
+        while self._changed:
+            self._changed = False
+            effects += self._begin(now)
+            effects += self._look_ahead(now) + self._retire(now)
+            if self._tests_done:
+                effects += self._merges.start(now)
+        return effects
+
+    def _begin(self, now: float) -> Effects:
+        """Offer the free slots to the tasks that wait, in their order."""
         effects: Effects = []
         refused = set()  # what does not fit now fits no better further down the queue
-        held = False  # a wide task waits for its parent: narrow ones would take the slots that it needs
+        reserved: List[Slot] = []  # for wide tasks that wait for their parent
 
-        def begins(task: Task) -> bool:
-            nonlocal held
+        def begins(task: Task) -> Optional[bool]:
+            if self._slots.full and not reserved:
+                return None
             wish = (task.gpus, task.alone)
-            if self._slots.full or held or wish in refused:
-                return False
             source = self._source(task)
             if source is None:
-                held = task.gpus > 1 or task.alone
-                effects.extend(self._prepare(task, now, self._slots.size))
-                return False
-            begun = self._open(task, source, now, effects)
-            if not begun:
+                effects.extend(self._prepare(task.root, now, self._slots.size))
+                if (task.gpus > 1 or task.alone) and wish not in refused:
+                    slot = self._slots.take(*wish)
+                    reserved.extend([slot] if slot else [])
+                    refused.update(() if slot else (wish,))
+            elif wish not in refused:
+                if self._open(task, source, now, effects):
+                    return True
                 refused.add(wish)
-            return begun
+            return False
 
         self._queue.take(begins)
-        merging = self._merges.start(now) if self._tests_done else []
-        return effects + self._look_ahead(now) + self._retire(now) + merging
+        for slot in reserved:
+            self._slots.release(slot)
+        return effects
 
     def _source(self, task: Task) -> Optional[Source]:
         return self._parents.source(task)
 
-    def _prepare(self, task: Task, now: float, most: int) -> Effects:
-        return self._parents.prepare(task, now) if self._parents.collecting < most else []
+    def _prepare(self, root: str, now: float, most: int) -> Effects:
+        return self._parents.prepare(root, now) if self._parents.collecting < most else []
 
     def _look_ahead(self, now: float) -> Effects:
         """While all slots are taken, one root is prepared in advance."""
-        for task in self._queue if self._slots.full else ():
-            if self._source(task) is None:
-                return self._prepare(task, now, 1)
-        return []
+        unprepared = (root for root in self._queue.roots if not self._parents.is_prepared(root))
+        root = next(unprepared, None) if self._slots.full else None
+        return [] if root is None else self._prepare(root, now, 1)
 
     def _retire(self, now: float) -> Effects:
-        roots = {task.root for task in self._queue}
+        roots = set(self._queue.roots)
         roots |= {process.root for process in self._processes.values()}
         return self._parents.retire(roots, bool(roots), now)
 
@@ -143,7 +154,7 @@ class Engine:
         root = self._parents.root(task.root)
         process = Process(task.unit["timeout_seconds"], now + task.unit["timeout_seconds"], slot=slot)
         process.root, process.shared, process.collected = task.root, source.shared, source.collected
-        process.files, process.parent = source.files, source.parent
+        process.files, process.parent, process.missing = source.files, source.parent, set(source.files)
         process.mask_from_start = task.mask_from_start or (source.shared and root.masked)
         effects = self._give(process, task)
         if task.file in root.hung and not source.shared:
@@ -193,7 +204,9 @@ class Engine:
         most = self._job["settings"]["recycle_after_files"]
         if self._stopping or not process.shared or (most and process.files_done >= most):
             return None
-        return self._queue.take_next(process, lambda task: self._fits(process, task))
+        return self._queue.take_next(
+            process, lambda task: self._fits(process, task), lambda task: self._source(task) is not None
+        )
 
     def _fits(self, process: Process, task: Task) -> bool:
         """Whether a slot worker that asks for more can run this task."""
@@ -239,14 +252,19 @@ class Engine:
         process.give(LEAVE_SECONDS if process.idle else process.newest.task.unit["timeout_seconds"], now)
 
     def _on_collecting(self, process: Process, record: Json, now: float) -> Effects:
+        if process.collected is not None:
+            return self._bad_record(process)
         process.collecting = record["file"]
         process.give(process.first.task.unit["timeout_seconds"], now)
         return []
 
     def _on_collected(self, process: Process, record: Json, now: float) -> Effects:
         process.collecting = None
+        if process.collected is not None or record["file"] not in process.missing:
+            return self._bad_record(process)
+        process.missing.discard(record["file"])
         process.gathered[record["file"]] = record
-        if process.collected is not None or not process.gathered.keys() >= set(process.files):
+        if process.missing:
             return []
         process.collected = process.gathered
         effects: Effects = []
@@ -260,6 +278,9 @@ class Engine:
         return []
 
     def _on_ready(self, process: Process, record: Json, now: float) -> Effects:
+        return self._bad_record(process)
+
+    def _on_unusable(self, process: Process, record: Json, now: float) -> Effects:
         return self._bad_record(process)
 
     def _on_next(self, process: Process, record: Json, now: float) -> Effects:
@@ -289,7 +310,7 @@ class Engine:
             effects.append(self._book.end(process, process.flown, before, outcome, text))
         process.timed_out = None
         process.give(record["timeout"], now)
-        process.in_flight, process.flying = nodeid, record["task"]
+        process.in_flight, process.flying, process.started = nodeid, record["task"], True
         process.source = {"file": record["file"], "line": record["line"]}
         start = {"kind": "start", "unit": process.flown.task.unit["id"], "nodeid": nodeid}
         return [*effects, Write({**start, "timeout": process.limit, **process.seat_of(nodeid)})]
@@ -304,11 +325,16 @@ class Engine:
             key: value for key, value in record.items() if key not in ("kind", "task", "nodeid", "outcome")
         }
         effect = self._book.end_with(process, assignment, nodeid, record["outcome"], **fields)
-        self._between_tests(process, now)
+        if process.in_flight in (None, nodeid):  # a skip of the next unit may come during its last teardown
+            self._between_tests(process, now)
         return [effect]
 
     def _on_deferred(self, process: Process, record: Json, now: float) -> Effects:
         assignment, nodeid = process.assignments[record["task"]], record["nodeid"]
+        task = assignment.task
+        wider = self._clip(record["gpus"] or 0) > task.gpus or (record["alone"] and not task.alone)
+        if process.is_in_flight(nodeid) or not wider:
+            return self._bad_record(process)  # it would come back for ever
         process.settle(nodeid)
         assignment.deferred.append(record)
         needs = "the node alone" if record["alone"] else "%d GPUs" % record["gpus"]
@@ -320,6 +346,8 @@ class Engine:
         nodeid, assignment = record["nodeid"], process.assignments[record["task"]]
         if assignment.task.last_chance or process.timed_out:
             return self._on_end(process, {**record, "outcome": "skipped"}, now)
+        if not process.is_in_flight(nodeid):
+            return self._bad_record(process)
         process.settle(nodeid)
         everything = len(self._job["node"]["gpus"])
         assignment.deferred.append({"nodeid": nodeid, "gpus": everything, "alone": False, "last": True})
@@ -339,6 +367,8 @@ class Engine:
         ]
 
     def _on_early_cuda(self, process: Process, record: Json, now: float) -> Effects:
+        if process.mask_from_start or process.started:
+            return self._bad_record(process)
         process.early_cuda = True
         text = "CUDA was initialised while collecting: a new process, masked from its start"
         return [self._book.note(process, "gpu_isolation", text)]
@@ -389,9 +419,8 @@ class Engine:
     def _account(self, process: Process, end: Exit, again: List[Task]) -> Effects:
         """The records of a process that ended; what is to run again is added to `again`."""
         if not end.born:
-            self._parents.refused(process.parent)
             again += [assignment.task for assignment in process.assignments.values()]
-            return []
+            return self._parents.refused(process.parent)
         why = cause(process, end)
         for assignment in process.assignments.values():
             self._requeue_deferred(assignment)
@@ -419,18 +448,26 @@ class Engine:
     def _continue(self, process: Process, why: str, end: Exit, again: List[Task]) -> Effects:
         unfinished = process.unfinished
         if not unfinished:
-            badly = end.signal is not None or end.code not in (0, 1, 5)
-            if badly and process.in_flight is None:
-                return [
-                    self._book.note(process, "process_end", "after its last test: " + why, level="warning")
-                ]
-            return []
+            return [] if process.busy else self._after_the_last(process, why, end)
         if process.progressed:
             again += [self._rest(process, each) for each in unfinished]
             return []
         # Without progress a further process would end in the same way.
         again += [each.task for each in unfinished[1:]]
         return self._book.ends(process, unfinished[0], unfinished[0].remaining, why, end.tail)
+
+    def _after_the_last(self, process: Process, why: str, end: Exit) -> Effects:
+        """A session that fails although no test did, as plain pytest would: a hook at its end says so."""
+        errors = any(record["errors"] for record in (process.collected or {}).values())
+        if end.signal is None and (end.code in _FAILED_AFTER or (end.code == 1 and not errors)):
+            if process.red:
+                return []
+            assignment = process.newest
+            text = "after its last test, with none failed: " + why
+            return [self._book.end(process, assignment, assignment.task.file, "error", text, end.tail)]
+        if end.signal is not None or end.code not in (0, 1, 5):
+            return [self._book.note(process, "process_end", "after its last test: " + why, level="warning")]
+        return []
 
     def _rest(self, process: Process, assignment: Assignment, mask_from_start: bool = False) -> Task:
         """A task for what is left of another."""

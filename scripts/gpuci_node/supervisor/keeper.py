@@ -59,8 +59,10 @@ class Keeper:
     def run(self) -> int:
         """Run all units; return the exit code of the verdict."""
         self._write(self._header())
-        while not self._done():
+        while True:
             self._apply(self._engine.fill(time.monotonic()))
+            if self._done():
+                break
             for key, _events in self._selector.select(self._patience()):
                 key.data(key.fd)
             self._check_clock()

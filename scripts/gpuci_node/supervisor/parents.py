@@ -57,10 +57,12 @@ class Root:
     hung: Dict[str, Tuple[str, str]] = field(default_factory=dict)  # files not collected in time: why, stacks
     masked: bool = False  # CUDA starts while its files are collected: mask from the start
 
-    @property
-    def shared(self) -> List[str]:
-        """The files that its workers share."""
-        return [file for file in self.files if file not in self.apart]
+    shared: List[str] = field(default_factory=list)  # those of `files` that are not apart
+
+    def set_apart(self, file: str) -> None:
+        """The file runs in processes of its own from now on."""
+        self.apart.add(file)
+        self.shared = [each for each in self.files if each not in self.apart]
 
 
 class Parents:
@@ -78,6 +80,7 @@ class Parents:
             if unit["mode"] != "isolated":
                 self._roots[unit["root"]].files[unit["file"]] = unit["timeout_seconds"]
         for root in self._roots.values():
+            root.shared = list(root.files)
             units = [unit for unit in job["units"] if unit["root"] == root.spec["path"]]
             if len(units) == 1:
                 root.status = "own"  # nothing to share
@@ -118,12 +121,16 @@ class Parents:
             return Source(root.template, root.shared, root.collected, shared=True)
         return None
 
-    def prepare(self, task: Task, now: float) -> Effects:
-        """Begin what a task waits for, if that is not under way."""
+    def is_prepared(self, path: str) -> bool:
+        """Whether processes of a root can start, one way or another."""
+        return self._base in ("ready", "none") and self._roots[path].status in ("ready", "each", "own")
+
+    def prepare(self, path: str, now: float) -> Effects:
+        """Begin what the tasks of a root wait for, if that is not under way."""
         if self._base == "new":
             self._base = "starting"
             return [self._start("base", None, PRELOAD_SECONDS, spec.base(self._job), None, now)]
-        root = self._roots[task.root]
+        root = self._roots[path]
         if self._base == "starting" or root.status != "new":
             return []
         if not root.shared:
@@ -131,7 +138,7 @@ class Parents:
             return []
         root.status, root.collected = "starting", {}
         document = spec.template(self._job, root.spec, root.shared)
-        start = self._start("root", task.root, max(root.files.values()), document, self._base_id, now)
+        start = self._start("root", path, max(root.files.values()), document, self._base_id, now)
         root.template = start.id
         return [start]
 
@@ -157,28 +164,35 @@ class Parents:
         elif kind == "interrupted":
             parent.interrupted = record["text"]
         elif kind == "ready":
-            parent.deadline = float("inf")
             return self._ready(parent, record["findings"], now)
-        elif parent.root is not None:
-            root = self._roots[parent.root]
-            if kind == "collecting" and record["file"] in root.files:
-                parent.collecting = record["file"]
-                parent.give(root.files[record["file"]], now)
-            elif kind == "collected" and record["file"] in root.files:
-                parent.collecting = None
-                root.collected[record["file"]] = record
+        elif parent.root is not None and self._roots[parent.root].template == process_id:
+            self._hear(parent, self._roots[parent.root], record, now)
         return []
 
+    def _hear(self, parent: Parent, root: Root, record: Json, now: float) -> None:
+        """How far a template is with its files."""
+        if root.status != "starting":
+            return
+        if record["kind"] == "collecting":
+            parent.collecting = record["file"] if record["file"] in root.files else None
+            parent.give(root.files.get(record["file"], max(root.files.values())), now)
+        elif record["kind"] == "collected" and record["file"] in root.files:
+            parent.collecting = None
+            root.collected[record["file"]] = record
+
     def _ready(self, parent: Parent, findings: List[Json], now: float) -> Effects:
+        parent.deadline = float("inf")
+        if findings:
+            parent.leaving = True
+            parent.give(LEAVE_SECONDS, now)
         if parent.root is None:
             self._base, self._base_id = ("none", None) if findings else ("ready", parent.id)
-            parent.leaving = bool(findings)
             return [self._not_forked(parent, finding["path"], finding["reason"]) for finding in findings]
         root = self._roots[parent.root]
+        if root.template != parent.id or root.status != "starting":
+            return []
         if not findings:
             return self._collected(parent, root)
-        parent.leaving = True
-        parent.give(LEAVE_SECONDS, now)
         reasons: Dict[str, List[str]] = {}
         for finding in findings:
             reasons.setdefault(finding["path"], []).append(finding["reason"])
@@ -190,18 +204,18 @@ class Parents:
 
     def _collected(self, parent: Parent, root: Root) -> Effects:
         root.status = "ready"
-        failed = [file for file, record in root.collected.items() if record["errors"]]
-        return [
-            self._set_apart(parent, root, file, root.collected[file]["errors"][0]["message"])
-            for file in failed
-        ]
+        reasons = {file: "its record was lost" for file in root.shared if file not in root.collected}
+        for file, record in root.collected.items():
+            if record["errors"]:
+                reasons[file] = record["errors"][0]["message"]
+        return [self._set_apart(parent, root, file, why) for file, why in reasons.items()]
 
     def _again(self, root: Root, otherwise: str) -> None:
         root.rounds += 1
         root.status = "new" if root.rounds <= _ROUNDS else otherwise
 
     def _set_apart(self, parent: Parent, root: Root, file: str, why: str) -> Write:
-        root.apart.add(file)
+        root.set_apart(file)
         return _note(parent, "own_process", "%s runs in a process of its own: %s" % (file, why))
 
     def _not_forked(self, parent: Parent, path: str, why: str) -> Write:
@@ -214,44 +228,47 @@ class Parents:
         parent = self._living.pop(process_id)
         if parent.leaving:
             return []
-        why = "not forked by its parent" if not end.born else cause(parent, end)
+        why = cause(parent, end)
         if parent.root is None:
             self._base, self._base_id = "none", None
-            self._forget_templates_of_base()
             return [_note(parent, "no_base", "processes start from nothing: %s" % why, "warning")]
         root = self._roots[parent.root]
-        if root.template != process_id:
+        if root.template != process_id or root.status not in ("starting", "ready"):
             return []
+        if not end.born:
+            root.status = "new"
+            return self.refused(self._base_id)
         if root.status == "ready":
             root.status = "each"
             return [_note(parent, "not_forked", "the parent of its workers is gone: %s" % why, "warning")]
         return self._lost(parent, root, why, end.tail)
 
-    def _forget_templates_of_base(self) -> None:
-        """Those that were asked of it will not come."""
-        for root in self._roots.values():
-            if root.status == "starting":
-                root.status = "new"
-
-    def refused(self, parent: Optional[str]) -> None:
-        """A parent did not fork: processes start from nothing instead, or from the base."""
+    def refused(self, parent: Optional[str]) -> Effects:
+        """A parent did not fork: processes start from nothing instead, or from the base; it is to end."""
         if parent == self._base_id:
             self._base, self._base_id = "none", None
         for root in self._roots.values():
             if root.template == parent and root.status == "ready":
                 root.status = "each"
+        living = self._living.get(parent or "")
+        if living is None or living.leaving:
+            return []
+        living.leaving = living.killed = True
+        text = "it does not fork any more: processes start another way"
+        return [_note(living, "not_forked", text, "warning"), Kill(living.id)]
 
     def set_apart(self, root: str, file: str) -> None:
         """A worker that collected for itself could not collect this file."""
-        self._roots[root].apart.add(file)
+        self._roots[root].set_apart(file)
 
     def lost(self, path: str, file: Optional[str], hung: Optional[Tuple[str, str]]) -> None:
         """A worker that collected for itself ended meanwhile, at this file or before any."""
         root = self._roots[path]
-        if file is None or file not in root.files:
+        root.rounds += 1
+        if file is None or file not in root.shared or root.rounds > _ROUNDS:
             root.status = "own"
             return
-        root.apart.add(file)
+        root.set_apart(file)
         if hung:
             root.hung[file] = hung
 

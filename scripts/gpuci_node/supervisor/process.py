@@ -101,6 +101,7 @@ class Process(Living):
     shared: bool = False  # it may get more than one task
     mask_from_start: bool = False
     assignments: Dict[int, Assignment] = field(default_factory=dict)
+    missing: Set[str] = field(default_factory=set)  # files whose records did not come yet
     gathered: Dict[str, Dict[str, Any]] = field(default_factory=dict)  # records of its files so far
     collected: Optional[Dict[str, Dict[str, Any]]] = None  # all of them
     progressed: bool = False
@@ -109,7 +110,9 @@ class Process(Living):
     source: Dict[str, Any] = field(default_factory=dict)  # file and line of the test in flight
     files_done: int = 0
     early_cuda: bool = False
+    started: bool = False  # a test
     bad_record: bool = False
+    red: bool = False  # it has a red outcome to show
 
     def settle(self, nodeid: str) -> None:
         """An item has its record, or goes elsewhere."""
@@ -122,6 +125,10 @@ class Process(Living):
     def first(self) -> Assignment:
         """The task that it was started with, or the oldest that it still has."""
         return next(iter(self.assignments.values()))
+
+    def is_in_flight(self, nodeid: str) -> bool:
+        """Whether this test began and has no end."""
+        return nodeid == self.in_flight
 
     @property
     def newest(self) -> Assignment:

@@ -46,6 +46,10 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
 
+def _is_name_or_none(value: Any) -> bool:
+    return value is None or _is_name(value)
+
+
 def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
@@ -88,7 +92,8 @@ def _map_of(check: Check) -> Check:
 
 def _is_finding(value: Any) -> bool:
     """What failed or was skipped while collecting: {nodeid, message[, output]}."""
-    return isinstance(value, dict) and _is_name(value.get("nodeid")) and _map_of(_is_text)(value)
+    named = isinstance(value, dict) and _is_name(value.get("nodeid")) and _is_text(value.get("message"))
+    return named and _map_of(_is_text)(value)
 
 
 def _is_reason(value: Any) -> bool:
@@ -109,7 +114,7 @@ _REQUIRED: Mapping[str, Mapping[str, Check]] = {
         "errors": _list_of(_is_finding),
         "skipped": _list_of(_is_finding),
     },
-    "collecting": {"file": _is_name},
+    "collecting": {"file": _is_name_or_none},  # None: the file is done
     "ready": {"findings": _list_of(_is_reason)},
     "coverage": {},
     "next": {},

@@ -101,8 +101,10 @@ class Starter:
         child.stopped = child.stopped or what == "stop"
         if child.pid:
             processes.send(child.pid, number)
-        elif what != "dump":
+        elif what == "stop":
             child.signal = signal.SIGKILL
+        elif what == "kill":
+            self._give_up(child)
 
     def _pass_on(self, process_id: str, message: Dict[str, Any]) -> None:
         child = self._find(process_id)
@@ -183,22 +185,27 @@ class Starter:
 
     def _see_birth(self, child: Child, lines: List[bytes]) -> None:
         """The first record of a forked process names its pid; without one it was not forked."""
-        del self._unborn[child.id]
         pid = _orphan_named(lines)
         if pid is None or pid in self._children:
-            for fd in (child.pipes.records, child.pipes.output):
-                if fd in self._selector.get_map():
-                    self._selector.unregister(fd)
-            child.pipes.close()
-            child.pid = -1
-            _tell("unborn", child.id)
+            self._give_up(child)
         else:
+            del self._unborn[child.id]
             child.pid = pid
             self._children[pid] = child
             if child.signal is not None:
                 processes.send(pid, child.signal)
         # It may be dead already. Not at once: first all that it said is passed on.
         os.write(self._wake, b"\0")
+
+    def _give_up(self, child: Child) -> None:
+        """Wait no longer for a process that was to be forked: when it comes, it finds nobody, and ends."""
+        del self._unborn[child.id]
+        for fd in (child.pipes.records, child.pipes.output):
+            if fd in self._selector.get_map():
+                self._selector.unregister(fd)
+        child.pipes.close()
+        child.pid = -1
+        _tell("unborn", child.id)
 
     def _read_output(self, child: Child, fd: int) -> bool:
         data = self._read(fd)

@@ -4,7 +4,8 @@ Runs on the compute node (Python >= 3.8, standard library only).
 """
 
 import bisect
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from collections import Counter
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
 
 from gpuci_node.slots import order_key
 from gpuci_node.supervisor.process import Process, Task
@@ -18,6 +19,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self._tasks: List[Tuple[Any, Task]] = []
+        self._roots: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[Task]:
         return (task for _key, task in self._tasks)
@@ -25,20 +27,42 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._tasks)
 
+    @property
+    def roots(self) -> Iterable[str]:
+        """The roots of the tasks that wait."""
+        return +self._roots
+
     def add(self, task: Task) -> None:
         """A task from now on waits."""
+        self._roots[task.root] += 1
         key = order_key(task.gpus, task.alone, task.unit["expected_seconds"], task.sequence)
         bisect.insort(self._tasks, (key, task))
 
     def clear(self) -> None:
         """Forget all."""
         self._tasks = []
+        self._roots.clear()
 
-    def take(self, wanted: Callable[[Task], bool]) -> None:
-        """Offer each task once, in order; those that are taken no longer wait."""
-        self._tasks = [entry for entry in self._tasks if not wanted(entry[1])]
+    def take(self, wanted: Callable[[Task], Optional[bool]]) -> None:
+        """Offer each task once, in order; those that are taken (True) no longer wait. None: offer no more."""
+        tasks, self._tasks = self._tasks, []  # some may be added meanwhile
+        kept: List[Tuple[Any, Task]] = []
+        for place, entry in enumerate(tasks):
+            answer = wanted(entry[1])
+            if answer is None:
+                kept += tasks[place:]
+                break
+            if answer:
+                self._roots[entry[1].root] -= 1
+            else:
+                kept.append(entry)
+        added, self._tasks = self._tasks, kept
+        for entry in added:
+            bisect.insort(self._tasks, entry)
 
-    def take_next(self, process: Process, fits: Callable[[Task], bool]) -> Optional[Task]:
+    def take_next(
+        self, process: Process, fits: Callable[[Task], bool], can_start: Callable[[Task], bool]
+    ) -> Optional[Task]:
         """The task that a slot's worker goes on with; None if none fits, or a much longer one should start.
 
         It keeps its GPUs: only tasks that ask for as many are considered.
@@ -52,6 +76,8 @@ class Waiting:
                 if longest > _SWITCH_FACTOR * seconds + _SWITCH_SECONDS:
                     return None
                 del self._tasks[place]
+                self._roots[task.root] -= 1
                 return task
-            longest = max(longest, seconds)
+            if seconds > longest and can_start(task):
+                longest = seconds
         return None

@@ -67,6 +67,7 @@ class XdistEngine(Engine):
             return super()._open_on(slot, task, source, now)
         limit = task.unit["timeout_seconds"]
         crew = Crew(limit, now + limit, slot=slot, root=task.root, files=source.files)
+        crew.missing = set(source.files)
         crew.mask_from_start, crew.seats = task.mask_from_start, self._seats()
         crew.assignments = {member.sequence: Assignment(member) for member in task.members}
         self._started += 1

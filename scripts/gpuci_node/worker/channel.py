@@ -5,10 +5,11 @@ the descriptors are not inherited by what they start.
 """
 
 import array
-import json
 import os
 import socket
 from typing import Any, Dict, List, NamedTuple, Optional
+
+from gpuci_node.worker.originals import ORIGINALS
 
 _LARGEST_COMMAND = 64 * 1024  # a path of at most 4096 bytes (PATH_MAX), as JSON
 _MOST_DESCRIPTORS = 3
@@ -20,16 +21,15 @@ class Channel:
     def __init__(self, fd: int) -> None:
         os.set_inheritable(fd, False)
         self._fd = fd
-        self._owner = os.getpid()
+        self._owner = ORIGINALS.getpid()
 
     def send(self, kind: str, **fields: Any) -> None:
         """Write one record; nothing from a process that a test forked, which would tell everything twice."""
-        if os.getpid() != self._owner:
+        if ORIGINALS.getpid() != self._owner:
             return
-        data = json.dumps({"kind": kind, **fields}, separators=(",", ":")).encode("ascii") + b"\n"
-        view = memoryview(data)
+        view = memoryview(ORIGINALS.encode({"kind": kind, **fields}).encode("ascii") + b"\n")
         while view:
-            view = view[os.write(self._fd, view) :]
+            view = view[ORIGINALS.write(self._fd, view) :]
 
     def close(self) -> None:
         """Close the descriptor: in a forked process, which has a channel of its own."""
@@ -62,11 +62,10 @@ class Control:
             fds.frombytes(content)
         for fd in fds:
             os.set_inheritable(fd, False)
-        said = json.loads(data.decode("ascii"))
+        said = ORIGINALS.decode(data.decode("ascii"))
         if said["do"] == "end":
             return None
-        with open(said["path"], encoding="utf-8") as stream:
-            return Command(said["do"], json.load(stream), list(fds))
+        return Command(said["do"], ORIGINALS.load(said["path"]), list(fds))
 
     def close(self) -> None:
         """Close the socket: in a forked process, which has one of its own."""

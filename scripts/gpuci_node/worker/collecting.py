@@ -3,13 +3,15 @@
 Runs in the test process, inside the container (Python >= 3.8, pytest >= 7.0).
 """
 
-from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional
+from pathlib import Path, PurePosixPath
+from typing import Any, Dict, Iterable, List, Optional, Set
 
 import pytest
 
 from gpuci_node.worker import outcome
 from gpuci_node.worker.main import here, in_tree
+
+Found = List[Dict[str, Any]]  # {nodeid, message[, output]}
 
 
 class Collection:
@@ -19,9 +21,9 @@ class Collection:
         self._spec = spec
         self._names = {Path(here(spec, file)): str(file) for file in spec["files"]}
         self._above = {parent for path in self._names for parent in path.parents}
-        self._seen: Dict[str, bool] = {}
-        self._errors: List[Dict[str, Any]] = []
-        self._skipped: List[Dict[str, Any]] = []
+        self._seen: Set[str] = set()
+        self._errors: Dict[str, Found] = {}  # by the path of what could not be collected
+        self._skipped: Dict[str, Found] = {}
         self._deselected: Dict[str, List[str]] = {file: [] for file in spec["files"]}
         self.items: Dict[str, List[pytest.Item]] = {file: [] for file in spec["files"]}
 
@@ -64,15 +66,22 @@ class Collection:
             text = "%s: %s" % (result.excinfo[0].__name__, result.excinfo[1])
             result.force_result(pytest.CollectReport(collector.nodeid, "failed", text, []))
 
-    def report(self, report: pytest.CollectReport) -> None:
-        """Keep what failed, and what was skipped as a whole."""
+    def report(self, report: pytest.CollectReport) -> bool:
+        """Keep what failed, and what was skipped as a whole; return whether one of our files is done."""
         nodeid = self._collector_id(report.nodeid)
         if report.failed:
-            self._errors.append({"nodeid": nodeid, **outcome.collect_failure(report)})
+            self._keep(self._errors, {"nodeid": nodeid, **outcome.collect_failure(report)})
         elif report.skipped:
-            self._skipped.append({"nodeid": nodeid, "message": outcome.skip_reason(report)})
+            self._keep(self._skipped, {"nodeid": nodeid, "message": outcome.skip_reason(report)})
         elif nodeid in self.items:
-            self._seen[nodeid] = True
+            self._seen.add(nodeid)
+        return nodeid in self.items
+
+    def _keep(self, found: Dict[str, Found], entry: Dict[str, Any]) -> None:
+        path = PurePosixPath(entry["nodeid"].partition("::")[0])
+        if path.name == "__init__.py" and str(path) not in self.items:
+            path = path.parent  # a package, as pytest 7 names it
+        found.setdefault(str(path), []).append(entry)
 
     def _collector_id(self, nodeid: str) -> str:
         path, separator, rest = nodeid.partition("::")
@@ -96,8 +105,8 @@ class Collection:
             "errors": self._errors_of(file),
             "skipped": [
                 skip
-                for skip in self._skipped
-                if self._concerns(skip["nodeid"], file) and (skip["nodeid"] != file or file not in self._seen)
+                for skip in self._concerning(self._skipped, file)
+                if skip["nodeid"] != file or file not in self._seen
             ],
         }
 
@@ -105,10 +114,16 @@ class Collection:
         """Whether something of the file, or above it, could not be collected."""
         return bool(self._errors_of(file))
 
-    def _errors_of(self, file: str) -> List[Dict[str, Any]]:
-        return [error for error in self._errors if self._concerns(error["nodeid"], file)]
+    def _errors_of(self, file: str) -> Found:
+        errors = self._concerning(self._errors, file)
+        if not errors and self._errors and file not in self._seen and not self.items[file]:
+            # It was not come to, and something failed: that may be why.
+            return next(iter(self._errors.values()))[:1]
+        return errors
 
-    def _concerns(self, nodeid: str, file: str) -> bool:
-        """Whether a collector is the file, in it, or above it (a package, a folder's conftest.py)."""
-        path = nodeid.partition("::")[0]
-        return path in (file, ".") or file.startswith(path.rstrip("/") + "/") or len(self.items) == 1
+    def _concerning(self, found: Dict[str, Found], file: str) -> Found:
+        """What was found of the file and above it (a package, a folder's conftest.py); all if it is alone."""
+        if len(self.items) == 1:
+            return [entry for entries in found.values() for entry in entries]
+        above = [parent.as_posix() for parent in reversed(PurePosixPath(file).parents)]
+        return [entry for path in (*above, file) for entry in found.get(path, ())]

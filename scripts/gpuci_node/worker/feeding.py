@@ -4,7 +4,6 @@ Runs in the test process, inside the container (Python >= 3.8, pytest >= 7.0).
 """
 
 import contextlib
-import os
 import traceback
 from collections import deque
 from typing import Any, Callable, Deque, Dict, Iterator, NamedTuple, Optional, Tuple
@@ -15,6 +14,7 @@ from _pytest import runner
 from gpuci_node import contract
 from gpuci_node.worker import outcome, policy
 from gpuci_node.worker.collecting import Collection
+from gpuci_node.worker.originals import ORIGINALS
 from gpuci_node.worker.warm import Line
 
 _TRACEBACK = 6000  # characters of it that are kept
@@ -42,7 +42,7 @@ class Feeder:
         self._due: Deque[Due] = deque()
         self._now: Optional[Due] = None
         self._more = bool(spec["more"])
-        self._owner = os.getpid()
+        self._owner = ORIGINALS.getpid()
         self.memory_kept: Callable[[str], Optional[str]] = lambda file: None
         self.unit_done: Callable[[], None] = lambda: None
 
@@ -68,7 +68,7 @@ class Feeder:
         call_and_report, teardown_exact = runner.call_and_report, session._setupstate.teardown_exact
 
         def call(item: pytest.Item, when: Any, log: bool = True, **more: Any) -> Any:
-            if when == "teardown":
+            if when == "teardown" and item.session is session:  # not one that a test runs
                 more["nextitem"] = self._real_next(more.get("nextitem"))
             return call_and_report(item, when, log, **more)
 
@@ -83,8 +83,7 @@ class Feeder:
             session._setupstate.teardown_exact = teardown_exact  # type: ignore[method-assign]
 
     def _real_next(self, nextitem: Optional[pytest.Item]) -> Optional[pytest.Item]:
-        # A test that is forked (pytest-forked) is torn down in its own process too, which asks for nothing.
-        if nextitem is None and self._now is not None and os.getpid() == self._owner:
+        if nextitem is None and self._now is not None:
             self._ask()
             return self._due[0].item if self._due else None
         return nextitem
@@ -126,7 +125,13 @@ class Feeder:
             self._line.channel.send("end", task=last.task, nodeid=nodeid, outcome="error", **fields)
 
     def _ask(self) -> None:
-        """Get units until there is an item to run, or there are no more."""
+        """Get units until there is an item to run, or there are no more.
+
+        A process that a test forks and lets escape asks for nothing: there is one line for both.
+        """
+        if ORIGINALS.getpid() != self._owner:
+            self._more = False
+            return
         self.unit_done()
         while self._more and not self._due:
             self._line.channel.send("next")

@@ -5,15 +5,18 @@ Runs in the test process, inside the container (Python >= 3.8, pytest >= 7.0).
 
 import os
 import socket
+import tempfile
 import zlib
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import pytest
 
 # Plugins that do other things in xdist's workers when they are configured: one asks the controller for a
 # port, the other runs no benchmarks and warns. They are told when the session starts.
 _TOLD_LATER = ("rerunfailures", "benchmark")
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def is_told_later(config: pytest.Config) -> bool:
@@ -72,8 +75,33 @@ def become(config: pytest.Config, spec: Dict[str, Any]) -> None:
     if cache is not None:
         cache._cachedir = scratch / "cache"
     capture = config.pluginmanager.getplugin("capturemanager")
-    if capture is not None:
-        # Else all copies would write to one temporary file, at one position.
-        capture.stop_global_capturing()
-        capture.start_global_capturing()
-        capture.suspend_global_capture()
+    both = getattr(capture, "_global_capturing", None)
+    captures: List[Any] = [getattr(both, "out", None), getattr(both, "err", None)]
+    for each in captures:
+        if hasattr(each, "targetfd"):
+            # Else all copies would write to one file, at one position. What modules keep of sys.stdout since
+            # they were imported leads to that descriptor, so it is not closed.
+            with tempfile.TemporaryFile(buffering=0) as fresh:
+                os.dup2(fresh.fileno(), each.tmpfile.fileno(), inheritable=False)
+
+
+class Devices:
+    """From the first test on a process sees its slot's devices; collection saw all of the job's.
+
+    What the tests' own code sets is left alone until the next unit; what an import set is left alone.
+    """
+
+    def __init__(self, spec: Dict[str, Any]) -> None:
+        self._spec = spec
+        self._task: Optional[int] = None
+        self._given = os.environ.get(_VISIBLE)
+        self._theirs = spec["isolation"] != "mask"
+
+    def before(self, task: int) -> None:
+        """A test of this task begins."""
+        first = self._task is None
+        if first and os.environ.get(_VISIBLE, self._given) != self._given:
+            self._theirs = True  # somebody knows better
+        if not self._theirs and (first or task != self._task or _VISIBLE not in os.environ):
+            os.environ[_VISIBLE] = ",".join(self._spec["gpus"])
+        self._task = task

@@ -124,7 +124,7 @@ def xdist_arguments(spec: Dict[str, Any]) -> List[str]:
     return [
         *own_arguments(spec),
         "-pxdist",
-        "-pgpuci_node.xdist_plugin",
+        "-pgpuci_node.worker.xdist_plugin",
         "--numprocesses=%d" % len(spec["seats"]),
         "--testrunuid=" + spec["run"],
     ]

@@ -22,6 +22,7 @@ _WITH_VALUE = {
     "--rsyncdir",
     "--rsyncignore",
     "--maxfail",
+    "--max-warnings",
     "--lfnf",
     "--last-failed-no-failures",
     "--cov-fail-under",

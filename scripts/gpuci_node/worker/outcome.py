@@ -131,8 +131,12 @@ def collect_failure(report: pytest.CollectReport) -> Dict[str, str]:
 
 
 def skipped_by_mark(item: pytest.Item) -> bool:
-    """Whether a skip mark, or a skipif whose condition is no string (evaluated at import), skips the item."""
-    if item.get_closest_marker("skip"):
+    """Whether a skip mark, or a skipif whose condition is no string (evaluated at import), skips the item.
+
+    `unittest.skip` leaves `__unittest_skip__` on the function or on the class.
+    """
+    places = (getattr(item, "obj", None), getattr(item, "cls", None))
+    if item.get_closest_marker("skip") or any(getattr(p, "__unittest_skip__", False) for p in places):
         return True
     for mark in item.iter_markers("skipif"):
         condition = mark.args[0] if mark.args else mark.kwargs.get("condition")

@@ -3,7 +3,7 @@
 Runs in the test process, inside the container (Python >= 3.8, pytest >= 7.0).
 """
 
-import os
+import gc
 import sys
 from pathlib import Path
 from typing import Any, Dict, Generator, List, Optional
@@ -35,6 +35,8 @@ class WorkerPlugin:
         self.parent = parent
         self.collection = Collection(spec)
         self.forking = Forking(spec) if spec["role"] == "template" else None
+        if self.forking:
+            parent.seeds.start()
         self.forked = False
         self.refused = False
         self.feeder: Optional[Feeder] = None
@@ -43,6 +45,7 @@ class WorkerPlugin:
         self.memory = torch_memory.Memory()
         self.coverage = coverage_data.Measuring(spec)
         self.early_cuda = False
+        self.devices = identity.Devices(spec)
 
     def send(self, kind: str, **fields: Any) -> None:
         """Write a record."""
@@ -114,18 +117,15 @@ class WorkerPlugin:
         self.collection.shield(collector, result)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        self.collection.report(report)
+        if self.collection.report(report):
+            self.send("collecting", file=None)
 
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_collection_modifyitems(self, items: List[pytest.Item]) -> Generator[None, Any, None]:
-        hooks = yield  # all of the project, and -k and -m
-        if hooks.excinfo:
-            return  # an expression that is none, or a hook that fails: pytest ends, and says why
-        self.collection.take(items)
+    def _tell_what_is_collected(self, session: pytest.Session) -> None:
+        """What is left after all hooks, -k and -m. If one of these fails, pytest ends, and says why."""
+        self.collection.take(session.items)
         for file in self.spec["files"]:
             self.send("collected", **self.collection.record(file))
-        items[:] = [item for item in items if self.collection.file_of(item) is not None]
-        if items and self._cuda_came_early():
+        if session.items and self._cuda_came_early():
             self.early_cuda = True
             self.send("early_cuda")
 
@@ -139,6 +139,8 @@ class WorkerPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Hand out forks (a template) or run units."""
+        if not self.refused:
+            self._tell_what_is_collected(session)
         if self.forking and not self._serve(session):
             return True
         if not self.early_cuda:
@@ -154,10 +156,12 @@ class WorkerPlugin:
             return False
         findings = self.forking.findings(session.config.pluginmanager)
         self.send("ready", findings=findings)
+        self.parent.collected = True
         spec = None if findings else self.parent.serve()
         if spec is None:
             return False
         self.forking, self.forked = None, True
+        gc.unfreeze()  # tests of leaks look at all objects
         self.spec.update(spec)
         identity.become(session.config, self.spec)
         return True
@@ -165,8 +169,8 @@ class WorkerPlugin:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
         assert self.feeder
-        self._mask()
         due = self.feeder.now
+        self.devices.before(due.task)
         nodeid = self.collection.nodeid(item)
         path, line = outcome.item_place(item, self.spec)
         self.tracker = outcome.Tracker((path, line), self.spec)
@@ -189,11 +193,6 @@ class WorkerPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_teardown(self) -> None:
         self.usage.sample()
-
-    def _mask(self) -> None:
-        """From now on the process sees its slot's devices only; collection saw all of the job's."""
-        if self.spec["isolation"] == "mask":
-            os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(self.spec["gpus"])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self.tracker is not None:

@@ -40,6 +40,7 @@ class Parent:
 
     def __init__(self, line: Line) -> None:
         self.line = line
+        self.collected = False  # it has loaded the conftests of a root, and its files
         self._token = _libc.getenv(processes.TOKEN.encode())  # where execve(2) put it
         self._output = os.fstat(2)
 
@@ -86,7 +87,8 @@ class Parent:
         _forget_exit_handlers()
         os.environ.update(spec["env"])
         self._carry(spec["env"][processes.TOKEN])
-        os.chdir(os.path.join(spec["root_dir"], spec["root"]))
+        if not self.collected:  # else it is where its conftests left it
+            os.chdir(os.path.join(spec["root_dir"], spec["root"]))
         self.line.channel.send("forked", pid=os.getpid())
         return spec
 
@@ -176,16 +178,15 @@ def _wait_for_threads(channel: Channel) -> None:
     """Wait for threads that are no daemons; after a while name those that are left, and go on."""
     before = signal.signal(signal.SIGALRM, _too_long)
     signal.setitimer(signal.ITIMER_REAL, THREADS_SECONDS)
-    try:
+    with contextlib.suppress(TimeoutError):
         threading._shutdown()  # type: ignore[attr-defined]
-    except TimeoutError:
-        others = set(threading.enumerate()) - {threading.current_thread()}
-        names = sorted(thread.name for thread in others if not thread.daemon)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+    others = set(threading.enumerate()) - {threading.current_thread()}
+    names = sorted(thread.name for thread in others if not thread.daemon)
+    if names:
         text = "threads that did not end within %g s: %s" % (THREADS_SECONDS, ", ".join(names))
         channel.send("note", level="warning", topic="threads", text=text[:500])
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def _too_long(_number: int, _frame: Optional[FrameType]) -> None:
