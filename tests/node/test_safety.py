@@ -18,7 +18,7 @@ import pytest
 from gpuci_node.worker import runtimes, safety
 
 SCRIPTS = str(Path(__file__).resolve().parents[2] / "scripts")
-ASK = "\nimport json\nfrom gpuci_node import safety\nprint(json.dumps(safety.unsafe()))\n"
+ASK = "\nimport json\nfrom gpuci_node.worker import safety\nprint(json.dumps(safety.unsafe()))\n"
 HOLD = "import threading\nEVENT = threading.Event()\n"
 
 
@@ -80,7 +80,7 @@ def test_python_threads(test_python: str, code: str, words: list[str]) -> None:
 
 def test_asking_leaves_no_child_and_no_descriptor() -> None:
     code = "import os; before = os.listdir('/proc/self/fd')\n"
-    code += HOLD + "from gpuci_node import safety\nsafety._trial_fork()\n"
+    code += HOLD + "from gpuci_node.worker import safety\nsafety._trial_fork()\n"
     code += "assert os.listdir('/proc/self/fd') == before\n"
     code += "try:\n    os.waitpid(-1, 0)\nexcept ChildProcessError: pass\nelse: raise SystemExit('a child')"
     assert ask(code) == []
@@ -88,7 +88,7 @@ def test_asking_leaves_no_child_and_no_descriptor() -> None:
 
 def test_trial_works_where_children_are_not_waited_for() -> None:
     code = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
-    assert ask(code + "from gpuci_node import safety\nassert safety._trial_fork() is None") == []
+    assert ask(code + "from gpuci_node.worker import safety\nassert safety._trial_fork() is None") == []
 
 
 def test_trial_that_hangs_is_found_and_ended() -> None:
@@ -277,6 +277,7 @@ class Plugin:
 
 pytest.main([tree, "--collect-only", "-q", "-p", "no:cacheprovider", *sys.argv[3:]], plugins=[Plugin()])
 """
+WRAPPERS = "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef {}(): yield\n"
 FINISH = "def pytest_sessionfinish(session): pass\n"
 
 
@@ -336,6 +337,22 @@ def hooks(
             id="a plugin of the tree",
         ),
         pytest.param(
+            {"conftest.py": WRAPPERS.format("pytest_runtestloop")},
+            [("wraps pytest_runtestloop", "conftest.py")],
+            id="a wrapper of the loop",
+        ),
+        pytest.param(
+            {"conftest.py": WRAPPERS.format("pytest_collection")},
+            [("wraps pytest_collection", "conftest.py")],
+            id="a wrapper of the collection",
+        ),
+        pytest.param(
+            {"conftest.py": WRAPPERS.format("pytest_runtest_protocol")}, [], id="a wrapper of a test"
+        ),
+        pytest.param(
+            {"conftest.py": "def pytest_runtestloop(session): pass\n"}, [], id="before the loop, no end"
+        ),
+        pytest.param(
             {"conftest.py": "class P:\n    def pytest_sessionfinish(self): pass\n"
              "def pytest_configure(config): config.pluginmanager.register(P())"},
             [("implements pytest_sessionfinish", "conftest.py")],
@@ -354,6 +371,23 @@ def test_hook_of_an_unknown_plugin_blames_no_file(tmp_path: Path, test_python: s
     (tmp_path / "installed.py").write_text(FINISH)
     found = hooks(tmp_path, test_python, {}, "-p", "installed", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert found == [("installed implements pytest_sessionfinish", None)]
+
+
+def test_wrapper_of_an_unknown_plugin_blames_no_file(tmp_path: Path, test_python: str) -> None:
+    (tmp_path / "installed.py").write_text(WRAPPERS.format("pytest_cmdline_main"))
+    found = hooks(tmp_path, test_python, {}, "-p", "installed", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    assert found == [("installed wraps pytest_cmdline_main", None)]
+
+
+def test_wrapper_of_the_new_kind(tmp_path: Path, test_python: str) -> None:
+    ran = subprocess.run(
+        [test_python, "-c", "import pluggy; pluggy.HookimplMarker('x')(wrapper=True)"], capture_output=True
+    )
+    if ran.returncode != 0:
+        pytest.skip("the pluggy beside the pytest under test knows no wrapper=True (before 1.2)")
+    files = {"conftest.py": WRAPPERS.format("pytest_runtestloop").replace("hookwrapper", "wrapper")}
+    found = hooks(tmp_path, test_python, files, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    assert found == [("wraps pytest_runtestloop", "conftest.py")]
 
 
 def test_installed_plugins_are_known_to_be_harmless(tmp_path: Path, test_python: str) -> None:

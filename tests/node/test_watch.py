@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import os
+import pickle
 import subprocess
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuci_node.worker import calls
 from gpuci_node.worker.reads import IDENTITY, Variables
 from gpuci_node.worker.watch import Watch
 
@@ -111,6 +115,12 @@ LIBRARIES = {
             def is_initialized(cls):
                 return cls.started
     """,
+    "lib_files.py": """
+        def start():
+            return open(__file__, "rb")
+    """,
+    "lib_opened.py": "F = open(__file__)\n",
+    "lib_names.py": "import os, uuid\nID = os.getpid()\ndef name(): return uuid.uuid4(), os.getpid()\n",
     "lib_workers.py": "import os\ndef worker(): return os.environ.get('PYTEST_XDIST_WORKER')\n",
 }
 PORT = "import socket\ndef free():\n    s = socket.socket(); s.bind(('127.0.0.1', 0)); s.close()\n"
@@ -118,6 +128,11 @@ BINDS, READS, WRITES = "binds a socket", "reads ", "writes "
 WORKER = READS + "PYTEST_XDIST_WORKER"
 PIPE = "keeps a pipe open that was made"
 SOCKET = "keeps a socket open that was made"
+FILE = "keeps a file open that was opened"
+SHARED = "keeps shared memory that was made"
+PID = "asks for its process id"
+DRAWS = "draws from os.urandom() (a UUID, a secret)"
+CLEANUP = "calls config.add_cleanup()"
 PROCESS = "starts a process that lives on"
 WORKERID = "reads workerinput['workerid']"
 SLEEP = "import subprocess, sys\nCHILD = subprocess.{how}([sys.executable, '-c', {code!r}]{more})\n"
@@ -142,15 +157,21 @@ MODULES = {
         "import tempfile; D = tempfile.TemporaryDirectory()",
         {"makes a temporary directory"},
     ),
-    "NamedTemporaryFile": ("import tempfile; F = tempfile.NamedTemporaryFile()", {"makes a temporary file"}),
+    "NamedTemporaryFile": (
+        "import tempfile; F = tempfile.NamedTemporaryFile()",
+        {"makes a temporary file", FILE},
+    ),
     "port after the watch": (PORT + "after = free", NOTHING),
     "a socket, closed": ("import socket; S = socket.socket(); S.close()", NOTHING),
     "event loop": ("import asyncio; LOOP = asyncio.new_event_loop()", {SOCKET}),
     "event loop, closed": ("import asyncio; asyncio.new_event_loop().close()", NOTHING),
-    "database in a file": ("import sqlite3; DB = sqlite3.connect('a.db')", {"opens an SQLite database"}),
+    "database in a file": (
+        "import sqlite3; DB = sqlite3.connect('a.db')",
+        {"opens an SQLite database", FILE},
+    ),
     "database in memory": ("import sqlite3; DB = sqlite3.connect(':memory:')", NOTHING),
     "a server": (SERVER, {PROCESS, PIPE}),
-    "a queue": ("import multiprocessing; Q = multiprocessing.Queue()", {PIPE}),
+    "a queue": ("import multiprocessing; Q = multiprocessing.Queue()", {PIPE, SHARED}),
     "a pipe, closed": ("import os; [os.close(fd) for fd in os.pipe()]", NOTHING),
     "a program that ended": (ENDED, NOTHING),
     "worker's name": ("import os; W = os.environ['PYTEST_XDIST_WORKER']", {WORKER}),
@@ -191,6 +212,55 @@ MODULES = {
         "import os; os.environ['A'] = '1'; os.environ.pop('A'); os.getenv('HOME')",
         NOTHING,
     ),
+    "a file, to be read": ("F = open('data.bin', 'rb', buffering=0)", {FILE}),
+    "a file, to be read in lines": ("F = open('data.bin')", {FILE}),
+    "a file, to be locked": ("import fcntl; F = open('lock', 'w'); fcntl.flock(F, fcntl.LOCK_EX)", {FILE}),
+    "a file by descriptor": ("import os; F = os.open('data.bin', os.O_RDONLY)", {FILE}),
+    "a file without a name": ("import tempfile; F = tempfile.TemporaryFile()", {FILE}),
+    "a file in a hidden folder": (
+        "import pathlib; F = (pathlib.Path('sub') / '..' / 'data.bin').open()",
+        {FILE},
+    ),
+    "a file in a library's function": ("import lib_files; F = lib_files.start()", {FILE}),
+    "a file in a library when it is imported": ("import lib_opened", NOTHING),
+    "a log": ("F = open('log', 'a')", NOTHING),
+    "a log by logging": ("import logging; H = logging.FileHandler('log2')", NOTHING),
+    "a file, closed": ("F = open('closed.bin'); F.close()", NOTHING),
+    "no file": ("F = open('/dev/null'); import os; D = os.open('.', os.O_RDONLY)", NOTHING),
+    "memory of its own": ("import mmap; M = mmap.mmap(-1, 10, flags=mmap.MAP_PRIVATE)", NOTHING),
+    "shared memory": ("import mmap; M = mmap.mmap(-1, 10)", {SHARED}),
+    "shared memory, closed": ("import mmap; M = mmap.mmap(-1, 10); M.close()", NOTHING),
+    "shared memory to be read": (
+        "import mmap\nwith open('data.bin') as F: M = mmap.mmap(F.fileno(), 0, access=mmap.ACCESS_READ)",
+        {FILE},  # a mapping by Python keeps a descriptor
+    ),
+    "a lock": ("import multiprocessing; L = multiprocessing.Lock()", {SHARED}),
+    "a lock, gone": ("import multiprocessing; multiprocessing.Lock()", NOTHING),
+    "an event": ("import multiprocessing; E = multiprocessing.Event()", {SHARED}),
+    "a lock of threads": ("import threading; L = threading.Lock()", NOTHING),
+    "process id": ("import os; N = 'x-%d' % os.getpid()", {PID}),
+    "process id by name": ("from os import getpid; N = getpid()", {PID}),
+    "process id in a helper": ("import helper; N = helper.name()", {PID}),
+    "process id in a log": (
+        "import logging; logging.getLogger('a').warning('b'); import tempfile; tempfile.gettempdir()",
+        NOTHING,
+    ),
+    "process id in a library's function": ("import lib_names; N = lib_names.name()", NOTHING),
+    "process id in a test": ("def test_pid(): __import__('os').getpid()", NOTHING),
+    "a function that is handed on": (
+        "import os, pickle\nclass A: f = os.getpid\n"
+        "assert pickle.loads(pickle.dumps(os.getpid)) == A.f.__wrapped__",
+        NOTHING,
+    ),
+    "a function as a method": ("import os\nclass A: f = os.getpid\nA().f()", {PID}),
+    "a UUID": ("import uuid; N = uuid.uuid4().hex", {DRAWS}),
+    "a UUID by time": ("import uuid; N = uuid.uuid1()", {"makes a UUID"}),
+    "a UUID of a name": ("import uuid; N = uuid.uuid5(uuid.NAMESPACE_DNS, 'a')", NOTHING),
+    "a secret": ("import secrets; N = secrets.token_hex()", {DRAWS}),
+    "a random number of the system": ("import random; N = random.SystemRandom().randint(1, 9)", {DRAWS}),
+    "a random number": ("import random; N = random.random(); random.Random().random()", NOTHING),
+    "random bytes": ("import os; N = os.urandom(8)", {DRAWS}),
+    "a temporary name": ("import tempfile; N = tempfile.mktemp()", {"makes a temporary name"}),
     "nothing": ("", NOTHING),
 }
 
@@ -200,7 +270,10 @@ def all_modules(python: str, directory: Path) -> Collected:
     files = {f"test_{number:02}.py": text for number, (text, _) in enumerate(MODULES.values())}
     venv = ".venv/lib/python3/site-packages/"
     helpers = {
-        "helper.py": PORT,
+        "data.bin": "0123456789",
+        "closed.bin": "",
+        "sub/x": "",
+        "helper.py": PORT + "import os\ndef name(): return os.getpid()\n",
         "bound_helper.py": PORT + "free()",
         venv + "installed.py": PORT + "free()",
         "pytest.ini": f"[pytest]\npythonpath = . {venv}\n",
@@ -265,6 +338,54 @@ def test_module(tmp_path_factory: pytest.TempPathFactory, test_python: str, what
             },
             {(PROCESS, "test_b.py"), (PIPE, "test_b.py")},
             id="what is below os.environ replaced",
+        ),
+        pytest.param(
+            {"conftest.py": "def pytest_configure(config): config.add_cleanup(int)", "test_a.py": ""},
+            {(CLEANUP, "conftest.py")},
+            id="a cleanup",
+        ),
+        pytest.param(
+            {"conftest.py": "import os\ndef pytest_configure(config): os.getpid()", "test_a.py": ""},
+            {(PID, "conftest.py")},
+            id="process id in a hook",
+        ),
+        pytest.param(
+            {
+                "conftest.py": "def pytest_configure(config): config.file = open('pytest.ini')",
+                "test_a.py": "",
+                "test_b.py": "",
+            },
+            {(FILE, "conftest.py")},
+            id="a file in a hook",
+        ),
+        pytest.param(
+            {
+                "conftest.py": "",
+                "pytest.ini": "[pytest]\nlog_file = log\naddopts = --junitxml=report.xml\n",
+                "test_a.py": "",
+            },
+            set(),
+            id="files of pytest",
+        ),
+        pytest.param(
+            {
+                "data.bin": "0123456789",
+                "test_a.py": "open('data.bin').close()",
+                "test_b.py": "F = open('data.bin')",
+                "test_c.py": "F = open('data.bin')",
+            },
+            {(FILE, "test_b.py"), (FILE, "test_c.py")},
+            id="a file that several open",
+        ),
+        pytest.param(
+            {"test_a.py": "import os; before = os.getpid; os.getpid = lambda: before()", "test_b.py": ""},
+            set(),
+            id="a function that is replaced",
+        ),
+        pytest.param(
+            {"test_a.py": "import multiprocessing; L = multiprocessing.Lock()", "test_b.py": ""},
+            {(SHARED, "test_a.py")},
+            id="a lock, and another file",
         ),
         pytest.param(
             {"test_a.py": SERVER, "test_b.py": ENDED},
@@ -409,6 +530,26 @@ def test_environment_behaves_as_ever(steps: list[tuple[str, str]]) -> None:
         for name in {*IDENTITY, "GPUCI_TEST_A", "GPUCI_TEST_B"}:
             os.environ.pop(name, None)
         os.environ.update(before)
+
+
+def test_functions_are_as_before_after_the_watch() -> None:
+    before = [os.getpid, os.urandom, tempfile.mktemp, pytest.Config.add_cleanup]
+    named: list[str] = []
+    places = calls.listen(named.append, lambda: named.append("cleanup"))
+    assert os.getpid() == before[0]()
+    kept = os.getpid
+    places.restore()
+    assert [os.getpid, os.urandom, tempfile.mktemp, pytest.Config.add_cleanup] == before
+    assert named == ["asks for its process id"]
+    assert copy.copy(kept) is pickle.loads(pickle.dumps(kept)) is os.getpid
+
+
+def test_function_that_somebody_replaced_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getpid", os.getpid)
+    places = calls.listen(lambda reason: None, lambda: None)
+    monkeypatch.setattr(os, "getpid", lambda: 42)
+    places.restore()
+    assert os.getpid() == 42
 
 
 def test_a_watch_that_was_not_started_can_be_stopped(tmp_path: Path) -> None:

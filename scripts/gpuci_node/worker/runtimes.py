@@ -7,7 +7,7 @@ import contextlib
 import ctypes
 import os
 import sys
-from typing import Iterable, Iterator, List
+from typing import Iterable, Iterator, List, Tuple
 
 # CUresult in cuda.h: "If cuInit() has not been called, any function from the driver API will return
 # CUDA_ERROR_NOT_INITIALIZED" (CUDA driver API, Initialization); 34 is the library to link against, no driver.
@@ -55,6 +55,11 @@ def open_devices(paths: Iterable[str]) -> List[str]:
 
 def open_files() -> Iterator[str]:
     """What each descriptor of this process leads to, as proc(5) names it: a path, `pipe:[123]`."""
+    return (link for _, link in descriptors())
+
+
+def descriptors() -> Iterator[Tuple[int, str]]:
+    """The descriptors of this process, with what they lead to."""
     for fd in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
-            yield os.readlink("/proc/self/fd/" + fd)
+            yield int(fd), os.readlink("/proc/self/fd/" + fd)

@@ -44,6 +44,8 @@ _HARMLESS = frozenset(
     )
 )
 _ENDS = ("pytest_sessionfinish", "pytest_unconfigure")
+# Around all tests: what wraps them begins before the fork and ends after it.
+_AROUND = ("pytest_cmdline_main", "pytest_collection", "pytest_runtestloop")
 
 
 class Finding(NamedTuple):
@@ -202,10 +204,12 @@ def unsafe_hooks(pluginmanager: Any, tree: str) -> List[Finding]:
 
     `pluginmanager` is pytest's (pluggy), `tree` the absolute path of the tree under test.
     """
+    hook = pluginmanager.hook
+    ends = [(name, each, "implements ") for name in _ENDS for each in getattr(hook, name).get_hookimpls()]
+    around = [(name, each, "wraps ") for name in _AROUND for each in getattr(hook, name).get_hookimpls()]
     found = [
-        _finding(name, implementation.function, tree)
-        for name in _ENDS
-        for implementation in getattr(pluginmanager.hook, name).get_hookimpls()
+        _finding(verb + name, implementation.function, tree)
+        for name, implementation, verb in [*ends, *filter(_wraps, around)]
     ]
     measuring = getattr(pluginmanager.get_plugin("_cov"), "cov_controller", None)
     if measuring is not None:
@@ -213,16 +217,21 @@ def unsafe_hooks(pluginmanager: Any, tree: str) -> List[Finding]:
     return [finding for finding in found if finding is not None]
 
 
-def _finding(name: str, function: Any, tree: str) -> Optional[Finding]:
+def _wraps(each: Tuple[str, Any, str]) -> bool:
+    implementation = each[1]
+    return bool(implementation.hookwrapper or getattr(implementation, "wrapper", False))  # from pluggy 1.2 on
+
+
+def _finding(what: str, function: Any, tree: str) -> Optional[Finding]:
     function = inspect.unwrap(function)
     # By its globals: several conftests may bear one name in `sys.modules`.
     path = tree_file(str(getattr(function, "__globals__", {}).get("__file__")), tree)
     if path is not None:
-        return Finding("implements %s" % name, path)
+        return Finding(what, path)
     module = str(getattr(function, "__module__", None))
     if module.partition(".")[0] in _HARMLESS:
         return None
-    return Finding("%s implements %s" % (module, name), None)
+    return Finding("%s %s" % (module, what), None)
 
 
 def tree_file(path: str, tree: str) -> Optional[str]:

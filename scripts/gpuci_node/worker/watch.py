@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from gpuci_node import processes
-from gpuci_node.worker import reads, runtimes, safety
+from gpuci_node.worker import calls, held, reads, runtimes, safety
 from gpuci_node.worker.safety import Finding
 
 # Read by libraries that count devices for `skipif`, which see the same in every process that collects:
@@ -28,7 +28,8 @@ _MADE = {
     "tempfile.mkstemp": "makes a temporary file",
 }
 _STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn")
-_WATCHED = frozenset(("exec", "socket.__new__", "sqlite3.connect", *_MADE, *_STARTS))
+_HELD = ("open", "mmap.__new__")
+_WATCHED = frozenset(("exec", "socket.__new__", "sqlite3.connect", *_HELD, *_MADE, *_STARTS))
 _WHEN = " while tests are collected"
 
 
@@ -49,7 +50,8 @@ class Watch:
         self._file: Optional[str] = None  # of the tree, imported last, and not by another one
         self._born: Dict[int, Optional[str]] = {}  # threads: the file that was imported when they appeared
         self._states: Dict[str, Optional[str]] = {}  # what `runtimes.initialised` says: the same
-        self._pipes: Dict[str, Optional[str]] = {}  # the open ones: the same
+        self._held = held.Held()
+        self._functions: Optional[calls.Places] = None
         self._sockets: List[Tuple[Any, str]] = []
         self._children: Set[int] = set()
         self._spawner: Optional[str] = None
@@ -60,19 +62,21 @@ class Watch:
         self._children = _children()
         self._look()
         self._variables = reads.Variables(self._on_variable)
+        self._functions = calls.listen(self._on_name, self._on_cleanup)
         if not self._hooked:
             _hear_events(self._listening)
             self._hooked = True
         self._listening.append(self._on_event)
 
     def stop(self) -> None:
-        """End noting, and look at what lives on: child processes, pipes, sockets."""
+        """End noting, and look at what lives on: child processes, files, shared memory, sockets."""
         if not self._listening:
             return
         self._listening.clear()
-        if self._variables is not None:
+        if self._variables is not None and self._functions is not None:
             self._variables.restore()
-        self._look()
+            self._functions.restore()
+        self._look(thorough=True)
         self._meet_children()
         self._meet_descriptors()
 
@@ -103,6 +107,10 @@ class Watch:
             self._note(_MADE[event] + _WHEN)
         elif event == "exec":
             self._on_import(args[0])
+        elif event == "open":
+            self._held.opens(args[0], self._blame(sys._getframe(1)))
+        elif event == "mmap.__new__":
+            self._held.maps()
         elif event == "socket.__new__":
             path = self._blame(sys._getframe(1))
             if path is not None:
@@ -121,6 +129,17 @@ class Watch:
             return
         self._note(("writes " if write else "reads ") + name + _WHEN)
 
+    def _on_name(self, reason: str) -> None:
+        """Counts if code of the tree asks itself."""
+        if not self._listening:
+            return
+        caller, called = _caller(sys._getframe(1), calls.FOR_OTHERS)
+        if caller is not None and called != calls.FOR_DATA and self._tree_file(caller) is not None:
+            self._note(reason + _WHEN)
+
+    def _on_cleanup(self) -> None:
+        self._note("calls config.add_cleanup()" + _WHEN)
+
     def _on_import(self, code: Any) -> None:
         """A module's code is about to run: what changed since the last one is that one's doing."""
         path = safety.tree_file(code.co_filename, self._tree) if isinstance(code, CodeType) else None
@@ -129,10 +148,9 @@ class Watch:
         self._look()
         self._file = path
 
-    def _look(self) -> None:
+    def _look(self, thorough: bool = False) -> None:
         self._born = {thread: self._born.get(thread, self._file) for thread in safety.tasks()}
-        pipes = {file for file in runtimes.open_files() if file.startswith("pipe:")}
-        self._pipes = {pipe: self._pipes.get(pipe, self._file) for pipe in pipes}
+        self._held.look(self._file, thorough)
         for reason in runtimes.initialised():
             self._states.setdefault(reason, self._file)
 
@@ -144,9 +162,9 @@ class Watch:
             self._add("starts a process that lives on" + _WHEN, self._spawner)
 
     def _meet_descriptors(self) -> None:
-        """Ends of pipes (a `multiprocessing.Queue`) and sockets that are open still."""
-        for path in filter(None, self._pipes.values()):
-            self._add("keeps a pipe open that was made" + _WHEN, path)
+        """Pipes (a `multiprocessing.Queue`), files, shared memory and sockets that are there still."""
+        for what, file in self._held.found():
+            self._add(what + _WHEN, file)
         for reference, path in self._sockets:
             sock = reference()
             if sock is not None and sock.fileno() != -1:
@@ -213,8 +231,17 @@ def _is_import(frame: FrameType) -> bool:
 
 def _outside(frame: FrameType) -> Optional[FrameType]:
     """Who reads or writes: the first frame that is not of `os.environ` itself."""
-    inside = ("os", "_collections_abc", "collections.abc", __name__, reads.__name__)
-    return next((caller for caller in _frames(frame) if caller.f_globals.get("__name__") not in inside), None)
+    return _caller(frame, ("os", "_collections_abc", "collections.abc", reads.__name__))[0]
+
+
+def _caller(frame: FrameType, inside: Tuple[str, ...]) -> Tuple[Optional[FrameType], str]:
+    """The first frame that is not of this module nor of those `inside`, and the name of what it called."""
+    called = ""
+    for caller in _frames(frame):
+        if caller.f_globals.get("__name__") not in (__name__, *inside):
+            return caller, called
+        called = caller.f_code.co_name
+    return None, called
 
 
 def _children() -> Set[int]:
