@@ -66,6 +66,7 @@ IO_MODULES = {
     "gpuci_node.worker.originals",
     "gpuci_node.worker.outcome",
     "gpuci_node.worker.plugin",
+    "gpuci_node.worker.randomness",
     "gpuci_node.worker.reads",
     "gpuci_node.worker.runtimes",
     "gpuci_node.worker.safety",

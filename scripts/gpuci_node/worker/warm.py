@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any, Dict, Iterator, List, NamedTuple, NoReturn, Optional
 
 from gpuci_node import processes
+from gpuci_node.worker import randomness
 from gpuci_node.worker.channel import Channel, Command, Control
 
 THREADS_SECONDS = 10.0  # for threads of a forked process that are no daemons, once its tests are done
@@ -40,6 +41,7 @@ class Parent:
 
     def __init__(self, line: Line) -> None:
         self.line = line
+        self.seeds = randomness.Seeds()
         self.collected = False  # it has loaded the conftests of a root, and its files
         self._token = _libc.getenv(processes.TOKEN.encode())  # where execve(2) put it
         self._output = os.fstat(2)
@@ -48,6 +50,7 @@ class Parent:
         """Import what all test processes will need: pytest with its own plugins, then `modules`."""
         from _pytest.config import default_plugins
 
+        self.seeds.start()
         for name in default_plugins:
             importlib.import_module("_pytest." + name)
         for name in modules:
@@ -59,6 +62,7 @@ class Parent:
 
     def serve(self) -> Optional[Dict[str, Any]]:
         """Fork for each request. Returns in a new process what it is to do (`spec`), here None in the end."""
+        self.seeds.stop()
         gc.collect()
         gc.freeze()  # so that collections in the children don't copy every page that holds an object
         with contextlib.suppress(ValueError):  # closed by what was imported
@@ -85,6 +89,7 @@ class Parent:
         self.line.channel.close()
         self.line = Line(Channel(records), Control(control))
         _forget_exit_handlers()
+        self.seeds.renew()
         os.environ.update(spec["env"])
         self._carry(spec["env"][processes.TOKEN])
         if not self.collected:  # else it is where its conftests left it
