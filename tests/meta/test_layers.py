@@ -57,7 +57,6 @@ IO_MODULES = {
     "gpuci_node.worker.channel",
     "gpuci_node.worker.collecting",
     "gpuci_node.worker.coverage_data",
-    "gpuci_node.worker.feeding",
     "gpuci_node.worker.fork",
     "gpuci_node.worker.held",
     "gpuci_node.worker.identity",

@@ -6,8 +6,10 @@ Runs on the compute node (Python >= 3.8, standard library only).
 from typing import Any, Dict, List, Optional, Set
 
 from gpuci_node import contract
-from gpuci_node.supervisor.effects import Effects, Write
+from gpuci_node.supervisor.effects import Effects, Exit, Write
 from gpuci_node.supervisor.process import Assignment, Process
+
+_FAILED_AFTER = (3, 4, 6)  # pytest.ExitCode: internal error, usage, too many warnings
 
 Json = Dict[str, Any]
 
@@ -81,3 +83,23 @@ class Book:
         """Something worth knowing about a process, and the unit that it had."""
         unit = (assignment or process.newest).task.unit["id"]
         return Write({"kind": "note", "level": level, "topic": topic, "unit": unit, "text": text, **more})
+
+    def bad_record(self, process: Process) -> Effects:
+        """Say it once: there may be millions."""
+        if process.bad_record:
+            return []
+        process.bad_record = True
+        return [self.note(process, "bad_record", "it wrote records that make no sense", level="warning")]
+
+    def after_the_last(self, process: Process, why: str, end: Exit) -> Effects:
+        """A session that fails although no test did, as plain pytest would: a hook at its end says so."""
+        errors = any(record["errors"] for record in (process.collected or {}).values())
+        if end.signal is None and (end.code in _FAILED_AFTER or (end.code == 1 and not errors)):
+            if process.red:
+                return []
+            assignment = process.newest
+            text = "after its last test, with none failed: " + why
+            return [self.end(process, assignment, assignment.task.file, "error", text, end.tail)]
+        if end.signal is not None or end.code not in (0, 1, 5):
+            return [self.note(process, "process_end", "after its last test: " + why, level="warning")]
+        return []

@@ -5,20 +5,17 @@ other, or one unit, or what is left of it: after a crash, or for items that need
 planned with. Nothing is tried twice but a test that skipped for lack of GPUs, which runs once more with all.
 """
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
 from gpuci_node import contract
 from gpuci_node.slots import Slot, SlotTable
-from gpuci_node.supervisor import records, spec
+from gpuci_node.supervisor import limits, records, spec
 from gpuci_node.supervisor.book import Book
-from gpuci_node.supervisor.effects import Dump, Effects, Exit, Kill, Start, Tell, Write
+from gpuci_node.supervisor.effects import Effects, Exit, Kill, Start, Tell, Write
 from gpuci_node.supervisor.merges import Merges
 from gpuci_node.supervisor.parents import Parents, Source
 from gpuci_node.supervisor.process import LEAVE_SECONDS, Assignment, Living, Process, Task, cause
 from gpuci_node.supervisor.waiting import Waiting
-
-_FAILED_AFTER = (3, 4, 6)  # pytest.ExitCode: internal error, usage, too many warnings
-DUMP_SECONDS = 0.5  # for faulthandler to write the stacks of a test process before it is killed
 
 Json = Dict[str, Any]
 
@@ -99,7 +96,7 @@ class Engine:
     def _begin(self, now: float) -> Effects:
         """Offer the free slots to the tasks that wait, in their order."""
         effects: Effects = []
-        refused = set()  # what does not fit now fits no better further down the queue
+        refused: Set[Any] = set()  # what does not fit now fits no better further down the queue
         reserved: List[Slot] = []  # for wide tasks that wait for their parent
 
         def begins(task: Task) -> Optional[bool]:
@@ -228,7 +225,7 @@ class Engine:
         if not isinstance(process, Process):
             return [] if record is None else self._on_record_of_others(process_id, record, now)
         if record is None or record.get("task", process.first.task.sequence) not in process.assignments:
-            return self._bad_record(process)
+            return self._book.bad_record(process)
         effects: Effects = getattr(self, "_on_" + record["kind"])(process, record, now)
         return effects
 
@@ -238,22 +235,13 @@ class Engine:
             return self._merges.on_record(process_id, record)
         return self._parents.on_record(process_id, record, now)
 
-    def _bad_record(self, process: Process) -> Effects:
-        """Say it once: there may be millions."""
-        if process.bad_record:
-            return []
-        process.bad_record = True
-        return [
-            self._book.note(process, "bad_record", "it wrote records that make no sense", level="warning")
-        ]
-
     def _between_tests(self, process: Process, now: float) -> None:
         process.in_flight = None
         process.give(LEAVE_SECONDS if process.idle else process.newest.task.unit["timeout_seconds"], now)
 
     def _on_collecting(self, process: Process, record: Json, now: float) -> Effects:
         if process.collected is not None:
-            return self._bad_record(process)
+            return self._book.bad_record(process)
         process.collecting = record["file"]
         process.give(process.first.task.unit["timeout_seconds"], now)
         return []
@@ -261,7 +249,7 @@ class Engine:
     def _on_collected(self, process: Process, record: Json, now: float) -> Effects:
         process.collecting = None
         if process.collected is not None or record["file"] not in process.missing:
-            return self._bad_record(process)
+            return self._book.bad_record(process)
         process.missing.discard(record["file"])
         process.gathered[record["file"]] = record
         if process.missing:
@@ -278,10 +266,10 @@ class Engine:
         return []
 
     def _on_ready(self, process: Process, record: Json, now: float) -> Effects:
-        return self._bad_record(process)
+        return self._book.bad_record(process)
 
     def _on_unusable(self, process: Process, record: Json, now: float) -> Effects:
-        return self._bad_record(process)
+        return self._book.bad_record(process)
 
     def _on_next(self, process: Process, record: Json, now: float) -> Effects:
         """The teardown of the last test of its unit begins: what comes then?"""
@@ -334,7 +322,7 @@ class Engine:
         task = assignment.task
         wider = self._clip(record["gpus"] or 0) > task.gpus or (record["alone"] and not task.alone)
         if process.is_in_flight(nodeid) or not wider:
-            return self._bad_record(process)  # it would come back for ever
+            return self._book.bad_record(process)  # it would come back for ever
         process.settle(nodeid)
         assignment.deferred.append(record)
         needs = "the node alone" if record["alone"] else "%d GPUs" % record["gpus"]
@@ -347,7 +335,7 @@ class Engine:
         if assignment.task.last_chance or process.timed_out:
             return self._on_end(process, {**record, "outcome": "skipped"}, now)
         if not process.is_in_flight(nodeid):
-            return self._bad_record(process)
+            return self._book.bad_record(process)
         process.settle(nodeid)
         everything = len(self._job["node"]["gpus"])
         assignment.deferred.append({"nodeid": nodeid, "gpus": everything, "alone": False, "last": True})
@@ -368,7 +356,7 @@ class Engine:
 
     def _on_early_cuda(self, process: Process, record: Json, now: float) -> Effects:
         if process.mask_from_start or process.started:
-            return self._bad_record(process)
+            return self._book.bad_record(process)
         process.early_cuda = True
         text = "CUDA was initialised while collecting: a new process, masked from its start"
         return [self._book.note(process, "gpu_isolation", text)]
@@ -448,26 +436,13 @@ class Engine:
     def _continue(self, process: Process, why: str, end: Exit, again: List[Task]) -> Effects:
         unfinished = process.unfinished
         if not unfinished:
-            return [] if process.busy else self._after_the_last(process, why, end)
+            return [] if process.busy else self._book.after_the_last(process, why, end)
         if process.progressed:
             again += [self._rest(process, each) for each in unfinished]
             return []
         # Without progress a further process would end in the same way.
         again += [each.task for each in unfinished[1:]]
         return self._book.ends(process, unfinished[0], unfinished[0].remaining, why, end.tail)
-
-    def _after_the_last(self, process: Process, why: str, end: Exit) -> Effects:
-        """A session that fails although no test did, as plain pytest would: a hook at its end says so."""
-        errors = any(record["errors"] for record in (process.collected or {}).values())
-        if end.signal is None and (end.code in _FAILED_AFTER or (end.code == 1 and not errors)):
-            if process.red:
-                return []
-            assignment = process.newest
-            text = "after its last test, with none failed: " + why
-            return [self._book.end(process, assignment, assignment.task.file, "error", text, end.tail)]
-        if end.signal is not None or end.code not in (0, 1, 5):
-            return [self._book.note(process, "process_end", "after its last test: " + why, level="warning")]
-        return []
 
     def _rest(self, process: Process, assignment: Assignment, mask_from_start: bool = False) -> Task:
         """A task for what is left of another."""
@@ -494,22 +469,11 @@ class Engine:
 
     def next_deadline(self) -> Optional[float]:
         """When `on_deadline` is due next, or None."""
-        known = [process.deadline for process in self._living.values() if not process.killed]
-        return min((deadline for deadline in known if deadline != float("inf")), default=None)
+        return limits.next_deadline(self._living)
 
     def on_deadline(self, now: float) -> Effects:
         """Processes past their deadline: ask for their stacks, a moment later kill them."""
-        effects: Effects = []
-        for process_id, process in self._living.items():
-            if process.killed or now < process.deadline:
-                continue
-            if process.timed_out:
-                effects += self._kill(process_id)
-            else:
-                process.timed_out = process.over_limit
-                process.deadline = now + DUMP_SECONDS
-                effects.append(Dump(process_id))
-        return effects
+        return limits.enforce(self._living, now)
 
     def _kill(self, process_id: str) -> Effects:
         self._living[process_id].killed = True

@@ -275,7 +275,8 @@ class Parents:
     def _lost(self, parent: Parent, root: Root, why: str, tail: str) -> Effects:
         if parent.collecting is None:
             root.status = "own"
-            return [_note(parent, "own_process", "each unit runs in a process of its own: %s" % why)]
+            text = "each unit runs in a process of its own: %s" % why
+            return [_note(parent, "own_process", text, "warning")]
         if parent.timed_out:
             root.hung[parent.collecting] = (why, tail)
         self._again(root, "own")

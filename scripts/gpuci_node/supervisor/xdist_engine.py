@@ -12,7 +12,8 @@ from gpuci_node.slots import Slot
 from gpuci_node.supervisor import spec
 from gpuci_node.supervisor.crew import Crew, Flight, GroupTask
 from gpuci_node.supervisor.effects import Effects, Exit, Start, Stop, Tell, Write
-from gpuci_node.supervisor.engine import DUMP_SECONDS, Engine
+from gpuci_node.supervisor.engine import Engine
+from gpuci_node.supervisor.limits import DUMP_SECONDS
 from gpuci_node.supervisor.parents import Parents, Source
 from gpuci_node.supervisor.process import Assignment, Process, Task, cause
 
@@ -93,7 +94,7 @@ class XdistEngine(Engine):
         if not isinstance(process, Crew):
             return super()._on_start(process, record, now)
         if record.get("seat", len(process.seats)) >= len(process.seats):
-            return self._bad_record(process)
+            return self._book.bad_record(process)
         nodeid, limit = record["nodeid"], record["timeout"]
         place = {"file": record["file"], "line": record["line"]}
         process.flights[nodeid] = Flight(record["task"], record["seat"], limit, now + limit, place)
@@ -127,7 +128,7 @@ class XdistEngine(Engine):
     def _on_unusable(self, process: Process, record: Json, now: float) -> Effects:
         """There is no pytest-xdist: a setting asks for what can't be, so the job ends."""
         if not isinstance(process, Crew) or process.collected is not None:
-            return self._bad_record(process)
+            return self._book.bad_record(process)
         return [Stop("config_error", record["text"])]
 
     # -- limits ----------------------------------------------------------------------------------
