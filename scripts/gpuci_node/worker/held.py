@@ -10,8 +10,6 @@ import stat
 import sys
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
-from gpuci_node.worker import runtimes
-
 # proc(5), /proc/PID/maps: "address perms offset dev inode pathname"; these may be written, and are shared.
 _SHARED = re.compile(rb"^(\S+) .w.s \S+ \S+ (\d+) +(/.*)$", re.MULTILINE)
 _TOUCHED = re.compile(rb"^RssShmem:\s+(\d+)", re.MULTILINE)
@@ -33,9 +31,11 @@ class Held:
         self._hints: Any = None
         self._mapped = True
 
-    def look(self, file: Optional[str], thorough: bool = False) -> None:
-        """Blame `file` for what is new; mappings are read when something hints at them, or if `thorough`."""
-        links = list(runtimes.descriptors())
+    def look(self, links: List[Tuple[int, str]], file: Optional[str], thorough: bool = False) -> None:
+        """Blame `file` for what is new; mappings are read when something hints at them, or if `thorough`.
+
+        `links`: the descriptors, with what they lead to (`runtimes.descriptors`).
+        """
         self._pipes = {link: self._pipes.get(link, file) for _, link in links if link.startswith("pipe:")}
         self._files = {each: self._files.get(each, file) for each in links if _is_file(each[1])}
         hints = _hints()

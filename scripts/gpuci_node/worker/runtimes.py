@@ -7,7 +7,7 @@ import contextlib
 import ctypes
 import os
 import sys
-from typing import Iterable, Iterator, List, Tuple
+from typing import Iterable, Iterator, List, Optional, Tuple
 
 # CUresult in cuda.h: "If cuInit() has not been called, any function from the driver API will return
 # CUDA_ERROR_NOT_INITIALIZED" (CUDA driver API, Initialization); 34 is the library to link against, no driver.
@@ -19,14 +19,17 @@ _NOT_INITIALISED = (3, 34)
 _DEVICES = ("/dev/nvidia-uvm", "/dev/nvidia-modeset", "/dev/kfd")
 
 
-def initialised() -> List[str]:
-    """Say which GPU runtime is initialised in this process; initialises none."""
+def initialised(files: Optional[Iterable[str]] = None) -> List[str]:
+    """Say which GPU runtime is initialised in this process; initialises none.
+
+    `files`: what `open_files` says, for who knows it already.
+    """
     found = []
     if _torch_is_initialised():
         found.append("torch has initialised CUDA")
     if _driver_is_initialised():
         found.append("the CUDA driver is initialised")
-    return found + open_devices(open_files())
+    return found + open_devices(open_files() if files is None else files)
 
 
 def _torch_is_initialised() -> bool:

@@ -150,8 +150,9 @@ class Watch:
 
     def _look(self, thorough: bool = False) -> None:
         self._born = {thread: self._born.get(thread, self._file) for thread in safety.tasks()}
-        self._held.look(self._file, thorough)
-        for reason in runtimes.initialised():
+        links = list(runtimes.descriptors())
+        self._held.look(links, self._file, thorough)
+        for reason in runtimes.initialised([link for _, link in links]):
             self._states.setdefault(reason, self._file)
 
     def _meet_children(self) -> None:
