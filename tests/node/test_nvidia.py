@@ -18,7 +18,7 @@ import pytest
 
 from gpuci_node.worker import nvidia
 
-SCRIPTS = Path(nvidia.__file__).parents[1]
+SCRIPTS = Path(nvidia.__file__).parents[2]
 GIB = 2**30
 
 CUDA = """

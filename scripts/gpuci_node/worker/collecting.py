@@ -21,7 +21,8 @@ class Collection:
         self._spec = spec
         self._names = {Path(here(spec, file)): str(file) for file in spec["files"]}
         self._above = {parent for path in self._names for parent in path.parents}
-        self._seen: Set[str] = set()
+        self._seen: Set[str] = set()  # files that were collected
+        self._reported: Set[str] = set()  # collectors that came to an end
         self._errors: Dict[str, Found] = {}  # by the path of what could not be collected
         self._skipped: Dict[str, Found] = {}
         self._deselected: Dict[str, List[str]] = {file: [] for file in spec["files"]}
@@ -75,6 +76,7 @@ class Collection:
             self._keep(self._skipped, {"nodeid": nodeid, "message": outcome.skip_reason(report)})
         elif nodeid in self.items:
             self._seen.add(nodeid)
+        self._reported.add(nodeid)
         return nodeid in self.items
 
     def _keep(self, found: Dict[str, Found], entry: Dict[str, Any]) -> None:
@@ -116,7 +118,7 @@ class Collection:
 
     def _errors_of(self, file: str) -> Found:
         errors = self._concerning(self._errors, file)
-        if not errors and self._errors and file not in self._seen and not self.items[file]:
+        if not errors and self._errors and file not in self._reported:
             # It was not come to, and something failed: that may be why.
             return next(iter(self._errors.values()))[:1]
         return errors

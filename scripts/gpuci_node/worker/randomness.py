@@ -2,9 +2,8 @@
 
 Runs in the test process, inside the container (Python >= 3.8, standard library only).
 
-Python seeds `random` anew in each forked process, numpy does not, and takes its entropy when it is imported.
-A process that imports for itself has what the tree seeded, and else what no other process has. torch's
-generator has the same seed in each process that is started, so its copies are left as they are.
+Python seeds `random` anew in each forked process; numpy and torch do not, and take entropy when they are
+imported. A process that imports for itself has what the tree seeded, and else what no other process has.
 """
 
 import contextlib
@@ -39,6 +38,7 @@ class Seeds:
         if self._state is not None:
             random.setstate(self._state)
         _renew_numpy()
+        _renew_torch()
 
     def _on_seed(self, a: Any = None, version: int = 2) -> None:
         self._seeded = self._seeded or a is not None
@@ -60,3 +60,15 @@ def _renew_numpy() -> None:
         return
     with contextlib.suppress(Exception):  # half imported, or no Mersenne Twister any more
         module.set_state(module.MT19937().state)
+
+
+def _renew_torch() -> None:
+    """New entropy for torch's generator of the CPU, if torch is loaded and nobody has seeded it.
+
+    It starts with 53 bits of entropy (c10::detail::getNonDeterministicRandom, torch 2.13). A seed below 2**32
+    is one that somebody chose; once in two million times it is not, and copies draw the same numbers.
+    """
+    generator: Any = getattr(sys.modules.get("torch"), "default_generator", None)
+    with contextlib.suppress(Exception):  # half imported, or another module of that name
+        if generator is not None and generator.initial_seed() >= 2**32:
+            generator.seed()
