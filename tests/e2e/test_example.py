@@ -105,9 +105,9 @@ NEXT_DEVICE = GO_ON.replace(
         (
             "packages/models packages/serving",
             "",
-            "gpuci_node/worker/plugin.py",
-            '",".join(self.spec["gpus"])',
-            '",".join(self.spec["job_gpus"][-len(self.spec["gpus"]) :])',
+            "gpuci_node/worker/identity.py",
+            '",".join(self._spec["gpus"])',
+            '",".join(self._spec["job_gpus"][-len(self._spec["gpus"]) :])',
             "the test uses the devices",
         ),
         (

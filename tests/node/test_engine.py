@@ -530,19 +530,28 @@ def names(world: World, role: str) -> list[str]:
     return [start.id for start in world.starts if start.spec["role"] == role]
 
 
+def started_base(engine: Engine) -> Start:
+    """The base of an engine, ready."""
+    base = start_of(engine)
+    engine.on_record(base.id, {"kind": "ready", "findings": []}, 0.0)
+    return base
+
+
+def starts_of(effects: list[Any]) -> list[Start]:
+    return [effect for effect in effects if isinstance(effect, Start)]
+
+
 def test_a_file_whose_record_was_lost_runs_in_a_process_of_its_own() -> None:
     """A record that is too long is dropped on its way."""
     engine = Engine(job([unit("a"), unit("b")]))
-    (base,) = engine.fill(0.0)
-    engine.on_record(base.id, {"kind": "ready", "findings": []}, 0.0)
-    (template,) = engine.fill(0.0)
+    base, template = started_base(engine), start_of(engine)
     assert template.spec["files"] == ["test_a.py", "test_b.py"]
     engine.on_record(template.id, COLLECTED, 0.0)
     (note,) = engine.on_record(template.id, {"kind": "ready", "findings": []}, 0.0)
+    assert isinstance(note, Write)
     assert note.record["text"] == "test_b.py runs in a process of its own: its record was lost"
-    effects = engine.fill(0.0)
-    starts = {each.spec["files"][0]: each.parent for each in effects if isinstance(each, Start)}
-    assert starts == {"test_a.py": template.id, "test_b.py": base.id}
+    files = {start.spec["files"][0]: start.parent for start in starts_of(engine.fill(0.0))}
+    assert files == {"test_a.py": template.id, "test_b.py": base.id}
 
 
 def test_narrow_units_take_what_a_wide_one_that_waits_for_its_template_leaves() -> None:
@@ -550,9 +559,8 @@ def test_narrow_units_take_what_a_wide_one_that_waits_for_its_template_leaves() 
     engine = Engine(
         job([wide, {**unit("other"), "root": "b"}, *(unit(f"i{n}", mode="isolated") for n in range(9))])
     )
-    (base,) = engine.fill(0.0)
-    engine.on_record(base.id, {"kind": "ready", "findings": []}, 0.0)
-    started = [start for start in engine.fill(0.0) if start.spec["role"] == "worker"]
+    started_base(engine)
+    started = [start for start in starts_of(engine.fill(0.0)) if start.spec["role"] == "worker"]
     assert sorted(start.spec["gpus"][0] for start in started) == ["4", "5", "6", "7"]
 
 
@@ -578,7 +586,7 @@ def test_a_worker_keeps_its_session_while_a_longer_unit_elsewhere_waits_for_its_
 
 def test_a_base_that_leaves_has_a_limit_for_that() -> None:
     engine = Engine(job([unit("a"), unit("b")]))
-    (base,) = engine.fill(0.0)
+    base = start_of(engine)
     engine.on_record(base.id, {"kind": "ready", "findings": [{"reason": "a thread", "path": ""}]}, 0.0)
     assert engine.next_deadline() is not None
 

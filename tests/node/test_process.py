@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuci_node.slots import Slot
 from gpuci_node.supervisor.effects import Exit
-from gpuci_node.supervisor.process import Process, Task, cause
+from gpuci_node.supervisor.process import Process, cause
 
 
 @pytest.mark.parametrize(
@@ -25,7 +24,7 @@ from gpuci_node.supervisor.process import Process, Task, cause
     ids=lambda value: "" if isinstance(value, Exit) else str(value),
 )
 def test_the_most_telling_fact_is_said(known: dict[str, str], end: Exit, text: str) -> None:
-    process = Process(Task({}, gpus=1, alone=False, sequence=1), Slot(0, ("0",)))
+    process = Process(limit=1.0, deadline=1.0)
     for name, value in known.items():
         setattr(process, name, value)
     assert cause(process, end) == text

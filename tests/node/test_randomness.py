@@ -70,7 +70,8 @@ def drawn(run_tree: Any, body: str, mode: str, *preload: str, **files: str) -> l
     ran = run_tree({**modules, **dict.fromkeys(units, body)}, gpus=4, config=config, units=units)
     assert Counter(ran.outcomes.values()) == {"passed": 4}
     assert all_forked(ran)
-    return (run_tree.root / "DRAWN").read_text().split()
+    drawn: str = (run_tree.root / "DRAWN").read_text()
+    return drawn.split()
 
 
 @pytest.mark.parametrize("mode", ["normal", "isolated"])

@@ -4,8 +4,8 @@ Runs on the compute node (Python >= 3.8, standard library only).
 """
 
 import bisect
-from collections import Counter
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
+import collections
+from typing import Any, Callable, Counter, Iterable, Iterator, List, Optional, Tuple
 
 from gpuci_node.slots import order_key
 from gpuci_node.supervisor.process import Process, Task
@@ -19,7 +19,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self._tasks: List[Tuple[Any, Task]] = []
-        self._roots: Counter[str] = Counter()
+        self._roots: Counter[str] = collections.Counter()
 
     def __iter__(self) -> Iterator[Task]:
         return (task for _key, task in self._tasks)

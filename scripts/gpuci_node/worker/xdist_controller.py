@@ -155,7 +155,7 @@ class Controller:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         tracker, usage = self.trackers.get(report.nodeid), getattr(report, "gpuci_usage", None)
-        if report.when == "???":  # type: ignore[comparison-overlap]
+        if str(report.when) == "???":
             self._crashed(report)
         elif tracker is not None:
             tracker.add(report)

@@ -14,9 +14,8 @@ from gpuci.config.model import Config, MarkerRule, Profile
 from gpuci.config.paths import path_fault, tidy_node_id, tidy_path
 from gpuci.errors import ConfigError
 from gpuci_node.processes import TOKEN
-from gpuci_node.slots import Slot
-from gpuci_node.supervisor.process import Process, Task
-from gpuci_node.supervisor.spec import environment
+from gpuci_node.supervisor.process import Process
+from gpuci_node.supervisor.spec import environment, seat_environment
 
 DIGEST = "sha256:" + "0" * 64
 
@@ -55,8 +54,8 @@ def test_node(text: str, field: str, value: object, tmp_path: Path) -> None:
 
 def test_what_the_node_sets_is_refused_as_a_variable_of_the_tests(tmp_path: Path) -> None:
     job = {"settings": {"env": {}}, "node": {"name": "n", "gpus": ["0"]}, "run": "r"}
-    process = Process(Task({"mode": "normal"}, 1, False, 0), Slot(0, ("0",)))
-    names = [*environment(job, process, 1), TOKEN]
+    process = Process(1.0, 1.0, mask_from_start=True)
+    names = sorted({*environment(job, 1), *seat_environment(process), TOKEN})
     text = "node:\n  env:\n" + "".join(f"    {name}: a\n" for name in names)
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, text)
