@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -222,7 +223,8 @@ def check_torch(python: str | None) -> str:
     done = subprocess.run([python, "-c", "import torch, pytest, xdist"], capture_output=True, check=False)
     if done.returncode:
         raise SystemExit(f"{python} does not import torch, pytest and xdist")
-    return python
+    found = shutil.which(python)
+    return os.path.abspath(found or python)  # runs start elsewhere
 
 
 def spread(values: Sequence[float], unit: str = "s") -> str:
