@@ -92,6 +92,7 @@ class Package:
             **kept,
             "PYTHONPATH": str(self.folder),
             "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # pytest-randomly would change the order
             "TMPDIR": str(self.folder),
             "RECORDS": str(self.records),
         }
