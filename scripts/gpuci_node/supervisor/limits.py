@@ -8,7 +8,9 @@ from typing import Mapping, Optional
 from gpuci_node.supervisor.effects import Dump, Effects, Kill
 from gpuci_node.supervisor.process import Living
 
-DUMP_SECONDS = 0.5  # for faulthandler to write the stacks of a test process before it is killed
+DUMP_SECONDS = (
+    3.0  # for a test process, on a busy node, to write its stacks, or to go on if that ended its hang
+)
 
 
 def next_deadline(living: Mapping[str, Living]) -> Optional[float]:
