@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpuci_node.supervisor.effects import Dump, Exit, Kill, Start, Stop, Tell, Write
+from gpuci_node.supervisor.limits import DUMP_SECONDS
 from gpuci_node.supervisor.xdist_engine import XdistEngine
 
 LIMIT = 10.0
@@ -116,7 +117,7 @@ def test_several_tests_at_once_and_the_earliest_limit_counts() -> None:
     assert (write.record["slot"], write.record["gpus"]) == ("gw1", ["1"])
     assert run.engine.next_deadline() == 5.0
     assert run.engine.on_deadline(5.0) == [
-        Tell(run.id, {"do": "kill", "unit": {"seat": 1, "nodeid": "test_a.py::y", "seconds": 0.5}})
+        Tell(run.id, {"do": "kill", "unit": {"seat": 1, "nodeid": "test_a.py::y", "seconds": DUMP_SECONDS}})
     ]
     assert run.engine.on_deadline(5.0) == []
     late = run.end(5.2, "y")
@@ -133,9 +134,9 @@ def test_a_controller_that_does_not_obey_is_killed_with_all() -> None:
     run.engine.on_deadline(10.0)
     assert run.engine.next_deadline() == 19.0  # of the other test
     run.engine.on_deadline(19.0)
-    assert run.engine.next_deadline() == 20.5
-    assert run.engine.on_deadline(20.5) == [Dump(run.id)]
-    assert run.engine.on_deadline(21.0) == [Kill(run.id)]
+    assert run.engine.next_deadline() == 20 + DUMP_SECONDS
+    assert run.engine.on_deadline(20 + DUMP_SECONDS) == [Dump(run.id)]
+    assert run.engine.on_deadline(20 + 2 * DUMP_SECONDS) == [Kill(run.id)]
     said = ends(run.exit(None, "SIGKILL"))
     assert set(said.values()) == {("failed", "no end within its limit of 10 s: killed")}
 
