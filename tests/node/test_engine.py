@@ -411,6 +411,29 @@ def test_a_fault_is_the_outcome_of_the_test_in_flight_and_the_rest_of_the_file_r
     assert bad["message"] == message
 
 
+def test_what_is_said_between_kill_and_death_counts_and_a_test_that_the_kill_met_runs_again() -> None:
+    ids = [f"test_a.py::test_{number}" for number in range(4)]
+    engine = Engine(without_parents(job([unit("a")])))
+    start = start_of(engine)
+
+    def said(kind: str, number: int) -> list[Any]:
+        more = {"timeout": 10, "file": "test_a.py", "line": 1} if kind == "start" else {"outcome": "passed"}
+        record = {"kind": kind, "task": 1, "nodeid": ids[number], "message": "", **more}
+        return engine.on_record(start.id, record, 1.0)
+
+    effects = engine.on_record(start.id, {**COLLECTED, "ids": ids}, 1.0) + said("start", 0)
+    effects += engine.on_deadline(20.0) + engine.on_deadline(40.0)
+    assert [type(effect) for effect in effects[-2:]] == [Dump, Kill]
+    for kind, number in (("end", 0), ("start", 1), ("end", 1), ("start", 2)):
+        effects += said(kind, number)
+    effects += engine.on_exit(start.id, Exit(None, "SIGKILL", ""), 41.0)
+    written = [effect.record for effect in effects if isinstance(effect, Write)]
+    ends = [(record["nodeid"], record["outcome"]) for record in written if record["kind"] == "end"]
+    assert ends == [(ids[0], "failed"), (ids[1], "passed")]
+    (second,) = [effect for effect in effects if isinstance(effect, Start)]
+    assert second.spec["unit"]["only"] == ids[2:]
+
+
 def without_parents(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "settings": {**document["settings"], "fork": False}}
 

@@ -199,7 +199,7 @@ class Engine:
     def _next_task(self, process: Process) -> Optional[Task]:
         """Take the task that a slot worker goes on with out of the queue; None: it is to leave."""
         most = self._job["settings"]["recycle_after_files"]
-        if self._stopping or not process.shared or (most and process.files_done >= most):
+        if self._stopping or process.killed or not process.shared or (most and process.files_done >= most):
             return None
         return self._queue.take_next(
             process, lambda task: self._fits(process, task), lambda task: self._source(task) is not None
@@ -214,11 +214,14 @@ class Engine:
     # -- records of test processes ---------------------------------------------------------------
 
     def on_record(self, process_id: str, said: Any, now: float) -> Effects:
-        """Take what a process said; what is no record is dropped (a test may have written it)."""
+        """Take what a process said; what is no record is dropped (a test may have written it).
+
+        Also what it says between our kill and its death: the tests that it ran by then are not to run twice.
+        """
         process = self._living[process_id]
-        if self._stopping or process.killed:
+        if self._stopping or (process.killed and not isinstance(process, Process)):
             return []
-        if process.timed_out and not process.busy:
+        if process.timed_out and not process.busy and not process.killed:
             # The signal for the stacks may have ended a hang, too late.
             return self._kill(process_id)
         record = records.read(said)
@@ -419,7 +422,7 @@ class Engine:
             again += [self._rest(process, each, mask_from_start=True) for each in process.unfinished]
             return []
         effects: Effects = []
-        if process.in_flight is not None:
+        if process.in_flight is not None and not process.cut_short:
             crash = {"message": why, "output": end.tail, **process.source}
             effects.append(self._book.end_with(process, process.flown, process.in_flight, "failed", **crash))
         return effects + self._continue(process, why, end, again)

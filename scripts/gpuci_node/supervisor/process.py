@@ -180,6 +180,11 @@ class Process(Living):
         """Whether a test was running."""
         return self.in_flight is not None
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether our kill, meant for the test before it, met the test in flight: that one runs again."""
+        return self.killed and not self.timed_out
+
 
 def cause(process: Living, end: Exit) -> str:
     """Why a process ended, in one line: the most telling fact first."""
