@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,14 +48,16 @@ def job_document(
     node: NodeFacts,
     paths: Paths,
     python: list[str],
+    try_number: int = 1,
+    units: Sequence[Unit] | None = None,
 ) -> dict[str, Any]:
-    """The document job.json of one try of one shard."""
-    units = shard_units(plan, index)
+    """The document job.json of one try of one shard; `units` are those of a retry, else all of the shard."""
+    units = shard_units(plan, index) if units is None else units
     return {
         "schema": SCHEMAS["job"],
         "run": run,
         "shard": index,
-        "try": 1,
+        "try": try_number,
         "token": token,
         "event": plan.event,
         "python": python,
