@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Protocol
@@ -20,8 +20,9 @@ from typing import IO, Any, Protocol
 from gpuci.config.model import Config
 from gpuci.execution import jobs, node_package
 from gpuci.execution.local.devices import Devices
+from gpuci.execution.log import LogReader
+from gpuci.execution.outputs import read_outputs
 from gpuci.model import Plan, ShardRun
-from gpuci.results import frames, journal
 from gpuci.results.ownership import CPU_POOL, shard_folder
 
 _TICK_SECONDS = 0.2
@@ -60,13 +61,10 @@ class Running:
 
     index: int
     out: Path
-    nonce: str
     device_set: int
     process: subprocess.Popen[bytes]
     started: float
-    rest: list[bytes] = field(default_factory=list)  # of a line that is not complete
-    records: list[dict[str, Any]] = field(default_factory=list)
-    verdict: dict[str, Any] | None = None
+    log: LogReader
 
 
 class LocalRun:
@@ -143,7 +141,7 @@ class LocalRun:
                 cwd=self._options.root,
                 start_new_session=True,
             )
-        return Running(index, out, nonce, device_set, process, time.monotonic())
+        return Running(index, out, device_set, process, time.monotonic(), LogReader(nonce))
 
     def _document(self, index: int, device_set: int, out: Path, nonce: str) -> dict[str, Any]:
         options = self._options
@@ -176,20 +174,8 @@ class LocalRun:
         if not data:
             self._finish(running)
             return
-        whole, newline, rest = data.rpartition(b"\n")
-        if newline:
-            text = b"".join([*running.rest, whole, newline]).decode("utf-8", "replace")
-            running.rest.clear()
-            for record in frames.parse(text, running.nonce).records:
-                self._take(running, record)
-        running.rest.append(rest)
-
-    def _take(self, running: Running, record: dict[str, Any]) -> None:
-        if record["kind"] == "verdict":
-            running.verdict = record
-            return
-        running.records.append(record)
-        self._listener.feed(running.index, record)
+        for record in running.log.feed(data):
+            self._listener.feed(running.index, record)
 
     def _finish(self, running: Running) -> None:
         self._selector.unregister(_stdout(running))
@@ -235,26 +221,18 @@ def _let_end(running: Running) -> None:
 
 
 def _shard_run(running: Running, *, killed: bool) -> ShardRun:
-    """The journal if it is whole and the verdict's, else what the log carried.
-
-    A keeper that we killed had no time for a verdict: it was cancelled, and did not break.
-    """
-    verdict, verdict_problem = _read_json(running.out / "verdict.json")
-    verdict = verdict or running.verdict
-    records, problem = tuple(running.records), verdict_problem
-    wall = time.monotonic() - running.started
-    if verdict is None and killed:
-        return ShardRun(running.index, records, _cancelled("killed by a second signal"), wall_seconds=wall)
+    """A keeper that we killed had no time for a verdict: it was cancelled, and did not break."""
+    left = read_outputs(running.out, running.log)
+    verdict, problem = left.verdict, left.problem
     if verdict is None:
-        problem = problem or f"the keeper left without a verdict{_last_words(running.out / 'keeper.log')}"
-    try:
-        data = (running.out / "journal.jsonl").read_bytes()
-        problem = problem or journal.problem(data, verdict)
-        if not problem and verdict is not None:
-            records = journal.parse(data).records
-    except OSError as error:
-        problem = f"the journal can't be read: {error.strerror}"
-    return ShardRun(running.index, records, verdict, wall_seconds=wall, problem=problem)
+        verdict = _cancelled("killed by a second signal") if killed else None
+        problem = "" if killed else _no_verdict(running.out)
+    wall = time.monotonic() - running.started
+    return ShardRun(running.index, left.records, verdict, wall_seconds=wall, problem=problem)
+
+
+def _no_verdict(out: Path) -> str:
+    return f"the keeper left without a verdict{_last_words(out / 'keeper.log')}"
 
 
 def _cancelled(reason: str) -> dict[str, Any]:
@@ -264,13 +242,3 @@ def _cancelled(reason: str) -> dict[str, Any]:
 def _last_words(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
     return f": {lines[-1]}" if lines else ""
-
-
-def _read_json(path: Path) -> tuple[dict[str, Any] | None, str]:
-    try:
-        document = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None, ""
-    except (OSError, ValueError, RecursionError) as error:
-        return None, f"{path.name} can't be read: {error}"
-    return (document, "") if isinstance(document, dict) else (None, f"{path.name} is no verdict")
