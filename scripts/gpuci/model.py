@@ -194,7 +194,9 @@ class ShardRun:
 
     `index` 0 is the cpu pool. `records` are the journal's (or, when it is lost, the log's frames).
     `verdict` is the document verdict.json, or None if the node never wrote one. `problem` says what is
-    wrong with the channel (journal and verdict disagree, disk full), or is empty.
+    wrong with the channel (journal and verdict disagree, disk full), or is empty. `node` is its name, for
+    nodes that died before they said it. `fate` is the verdict that counts in place of the node's, because
+    the backend knows better (`preempted`, `queue_timeout`), with its `reason`; empty: the node's counts.
     """
 
     index: int
@@ -204,11 +206,31 @@ class ShardRun:
     queue_seconds: float = 0.0
     attempt: int = 1
     problem: str = ""
+    node: str = ""
+    fate: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class TryReport:
+    """What one try of a shard came to. `tests` is the number of tests whose result it brought."""
+
+    attempt: int
+    verdict: str
+    reason: str = ""
+    node: str = ""
+    wall_seconds: float = 0.0
+    queue_seconds: float = 0.0
+    tests: int = 0
 
 
 @dataclass(frozen=True)
 class ShardReport:
-    """A row of the report's shard table. Times in seconds; GPU-seconds are slots x time."""
+    """A row of the report's shard table. Times in seconds; GPU-seconds are slots x time.
+
+    `history` are all tries, the last one too. `rescued` is the number of tests whose first result came from a
+    try behind the first.
+    """
 
     index: int
     verdict: str
@@ -221,6 +243,8 @@ class ShardReport:
     gpu_seconds_used: float = 0.0
     gpu_seconds_idle: float = 0.0
     reason: str = ""
+    history: tuple[TryReport, ...] = ()
+    rescued: int = 0
 
 
 @dataclass(frozen=True)
@@ -228,7 +252,8 @@ class Report:
     """The result of a run: what report.json holds and every rendering shows.
 
     `needs` is what nodes learned, in this run and before it, by function id or node id. `coverage` are the
-    data files that pytest-cov left, relative to the run's directory.
+    data files that pytest-cov left, relative to the run's directory. `notes` say what made a run slower than
+    it could be, and changed no result.
     """
 
     verdict: str
@@ -242,3 +267,4 @@ class Report:
     sha: str | None = None
     needs: dict[str, LearnedNeed] = field(default_factory=dict)
     coverage: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from gpuci.durations import needs as needs_document
 from gpuci.errors import ConfigError
-from gpuci.model import LearnedNeed, Report, ShardReport, TestResult
+from gpuci.model import LearnedNeed, Report, ShardReport, TestResult, TryReport
 from gpuci_node.contract import OUTCOMES, SCHEMAS, VERDICTS
 
-Row = TypeVar("Row", TestResult, ShardReport)
+Row = TypeVar("Row", TestResult, ShardReport, TryReport)
 
 _NAMES = {"attempt": "try"}  # field -> key, where they differ
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
@@ -25,6 +25,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "str | None": ((str, type(None)), "a text or null"),
     "tuple[str, ...]": ((list,), "a list of texts"),
 }
+_TRIES = "tuple[TryReport, ...]"
 
 
 def to_document(report: Report) -> dict[str, Any]:
@@ -39,6 +40,7 @@ def to_document(report: Report) -> dict[str, Any]:
         "counts": dict(report.counts),
         "shards": [_row_document(shard, keep_defaults=True) for shard in report.shards],
         "warnings": list(report.warnings),
+        "notes": list(report.notes),
         "coverage": list(report.coverage),
         "needs": needs_document.to_document(report.needs),
         "tests": [_row_document(test, keep_defaults=False) for test in report.tests],
@@ -66,6 +68,7 @@ def from_document(document: Any) -> Report:
         sha=_typed(top.get("sha"), "str | None", "sha"),
         needs=_needs(top.get("needs", {})),
         coverage=tuple(_typed(top.get("coverage", []), "tuple[str, ...]", "coverage")),
+        notes=tuple(_typed(top.get("notes", []), "tuple[str, ...]", "notes")),
     )
 
 
@@ -76,14 +79,20 @@ def _needs(document: Any) -> dict[str, LearnedNeed]:
         raise _fault("needs", str(error).removeprefix("needs: ").removeprefix("needs ")) from None
 
 
-def _row_document(row: TestResult | ShardReport, *, keep_defaults: bool) -> dict[str, Any]:
+def _row_document(row: TestResult | ShardReport | TryReport, *, keep_defaults: bool) -> dict[str, Any]:
     kept = {"outcome", "seconds", "shard", "attempt", "gpus"}
     document: dict[str, Any] = {}
     for field in fields(row):
         value = getattr(row, field.name)
         if keep_defaults or field.name in kept or value != field.default:
-            document[_NAMES.get(field.name, field.name)] = list(value) if isinstance(value, tuple) else value
+            document[_NAMES.get(field.name, field.name)] = _json_form(value)
     return document
+
+
+def _json_form(value: Any) -> Any:
+    if isinstance(value, TryReport):
+        return _row_document(value, keep_defaults=True)
+    return list(map(_json_form, value)) if isinstance(value, tuple) else value
 
 
 def _rows(kind: type[Row], rows: Any, place: str) -> list[Row]:
@@ -98,8 +107,7 @@ def _row(kind: type[Row], document: Any, place: str) -> Row:
     for field in fields(kind):
         key = _NAMES.get(field.name, field.name)
         if key in row:
-            value = _typed(row[key], str(field.type), f"{place}.{key}")
-            values[field.name] = tuple(value) if isinstance(value, list) else value
+            values[field.name] = _value(row[key], str(field.type), f"{place}.{key}")
         elif field.default is MISSING:
             raise _fault(f"{place}.{key}", "is missing")
     if kind is TestResult:
@@ -107,6 +115,13 @@ def _row(kind: type[Row], document: Any, place: str) -> Row:
     else:
         _one_of(values["verdict"], VERDICTS, f"{place}.verdict")
     return kind(**values)
+
+
+def _value(value: Any, kind: str, place: str) -> Any:
+    if kind == _TRIES:
+        return tuple(_rows(TryReport, value, place))
+    checked = _typed(value, kind, place)
+    return tuple(checked) if isinstance(checked, list) else checked
 
 
 def _mapping(value: Any, place: str) -> Mapping[str, Any]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gpuci.model import Plan, Report, ShardReport, ShardRun
+from gpuci.model import Plan, Report, ShardReport, ShardRun, TestResult, TryReport
 from gpuci.results.coverage import coverage_files
-from gpuci.results.facts import gather
-from gpuci.results.journal import Record, is_number
+from gpuci.results.facts import Facts, gather
+from gpuci.results.journal import is_number
 from gpuci.results.needs import learn_needs
+from gpuci.results.notes import find_notes
 from gpuci.results.ownership import CPU_POOL, Ownership
 from gpuci.results.reconcile import conclude
+from gpuci.results.tries import job_record, node_of, verdict_of
 from gpuci.results.verdict import ShardVerdict, run_verdict, shard_verdicts
 from gpuci.results.warnings import find_warnings
 from gpuci_node.contract import count_outcomes
@@ -35,14 +37,13 @@ def build_report(
     facts = gather(own, runs)
     results = conclude(plan, own, facts, elsewhere=elsewhere)
     verdict, reason = run_verdict(plan, results, runs)
-    tests = Counter(result.shard for result in results)
     return Report(
         verdict=verdict,
         reason=reason,
         counts=count_outcomes(result.outcome for result in results),
         tests=results,
         shards=tuple(
-            _shard_row(plan, shard, _tries(runs, shard.index), tests[shard.index])
+            _shard_row(plan, shard, _tries(runs, shard.index), _of_shard(results, shard.index), facts)
             for shard in shard_verdicts(plan, results, runs)
         ),
         warnings=(*warnings, *find_warnings(own, results, runs, facts)),
@@ -51,17 +52,25 @@ def build_report(
         sha=plan.sha,
         needs=learn_needs(plan.needs, own, facts, runs),
         coverage=coverage_files(plan, runs),
+        notes=find_notes(runs),
     )
+
+
+def _of_shard(results: Iterable[TestResult], index: int) -> list[TestResult]:
+    return [result for result in results if result.shard == index]
 
 
 def _tries(runs: Iterable[ShardRun], index: int) -> list[ShardRun]:
     return sorted((run for run in runs if run.index == index), key=lambda run: run.attempt)
 
 
-def _shard_row(plan: Plan, shard: ShardVerdict, tries: Sequence[ShardRun], tests: int) -> ShardReport:
+def _shard_row(
+    plan: Plan, shard: ShardVerdict, tries: Sequence[ShardRun], results: Sequence[TestResult], facts: Facts
+) -> ShardReport:
     """One row; wall, queue and GPU-seconds are the sums over all tries."""
     gpu_seconds = [_gpu_seconds(run) for run in tries]
     used = sum(used for used, _total in gpu_seconds)
+    first = Counter(facts.first.get(result.nodeid) for result in results)
     return ShardReport(
         index=shard.index,
         verdict=shard.verdict,
@@ -69,12 +78,19 @@ def _shard_row(plan: Plan, shard: ShardVerdict, tries: Sequence[ShardRun], tests
         wall_seconds=sum(run.wall_seconds for run in tries),
         queue_seconds=sum(run.queue_seconds for run in tries),
         tries=len(tries),
-        node=", ".join(dict.fromkeys(filter(None, map(_node, tries)))),
-        tests=tests,
+        node=", ".join(dict.fromkeys(filter(None, map(node_of, tries)))),
+        tests=len(results),
         gpu_seconds_used=used,
         gpu_seconds_idle=max(0.0, sum(total for _used, total in gpu_seconds) - used),
         reason=shard.reason,
+        history=tuple(_try_row(run, first[run.attempt]) for run in tries),
+        rescued=sum(count for attempt, count in first.items() if attempt and attempt > 1),
     )
+
+
+def _try_row(run: ShardRun, tests: int) -> TryReport:
+    verdict, reason = verdict_of(run)
+    return TryReport(run.attempt, verdict, reason, node_of(run), run.wall_seconds, run.queue_seconds, tests)
 
 
 def _planned_seconds(plan: Plan, index: int, tries: Sequence[ShardRun]) -> float:
@@ -83,18 +99,8 @@ def _planned_seconds(plan: Plan, index: int, tries: Sequence[ShardRun]) -> float
         return sum(shard.expected_seconds for shard in plan.shards if shard.index == index)
     expected = {unit.id: unit.expected_seconds for unit in plan.units}
     work = [expected.get(unit, 0.0) for unit in plan.cpu_units]
-    slots = max([1, *(int(_job(run).get("slots", 1)) for run in tries)])
+    slots = max([1, *(int(job_record(run).get("slots", 1)) for run in tries)])
     return max([sum(work) / slots, *work])
-
-
-def _job(run: ShardRun) -> Record:
-    return next((record for record in run.records if record["kind"] == "job"), {})
-
-
-def _node(run: ShardRun) -> str:
-    said = run.verdict.get("node") if run.verdict else None
-    node = said or _job(run).get("node") or ""
-    return node if isinstance(node, str) else ""
 
 
 def _gpu_seconds(run: ShardRun) -> tuple[float, float]:
@@ -107,4 +113,4 @@ def _gpu_seconds(run: ShardRun) -> tuple[float, float]:
         for record in run.records
         if record["kind"] == "end"
     )
-    return used, max(used, run.wall_seconds * len(_job(run).get("gpus", ())))
+    return used, max(used, run.wall_seconds * len(job_record(run).get("gpus", ())))

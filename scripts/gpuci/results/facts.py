@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gpuci.model import ShardRun
 from gpuci.results.journal import Record
 from gpuci.results.ownership import Ownership
+from gpuci.results.tries import is_death, node_of, read_try
 from gpuci_node.contract import OUTCOMES
 
 
@@ -32,7 +33,8 @@ class Facts:
     `collected`, `started` and `ended` (the record that counts) are by node id; `deselected` too;
     `listed` are the units that said what they collected; `settled` the units with one record for their
     file as a whole; `attempts` is the last try of each shard; `foreign` counts, by shard, the records
-    about tests that are not its own.
+    about tests that are not its own. `flights` are the nodes that died while a test ran on them, by node id;
+    `first` is the try from which a test's first result came.
     """
 
     collected: dict[str, Entry] = field(default_factory=dict)
@@ -43,6 +45,8 @@ class Facts:
     settled: set[str] = field(default_factory=set)
     attempts: dict[int, int] = field(default_factory=dict)
     foreign: dict[int, int] = field(default_factory=dict)
+    flights: dict[str, list[str]] = field(default_factory=dict)
+    first: dict[str, int] = field(default_factory=dict)
 
 
 def gather(ownership: Ownership, runs: Sequence[ShardRun]) -> Facts:
@@ -55,6 +59,8 @@ def gather(ownership: Ownership, runs: Sequence[ShardRun]) -> Facts:
             handler = add.get(record["kind"])
             if handler is not None:
                 handler(facts, ownership, Entry(record, run.index, run.attempt))
+        if is_death(run):
+            _add_flights(facts, ownership, run)
     return facts
 
 
@@ -88,6 +94,15 @@ def _add_end(facts: Facts, ownership: Ownership, entry: Entry) -> None:
         facts.ended[nodeid] = entry
     if "::" not in nodeid:
         facts.settled.add(entry.unit)
+    if entry.record["outcome"] != "not_finished":
+        facts.first.setdefault(nodeid, entry.attempt)
+
+
+def _add_flights(facts: Facts, ownership: Ownership, run: ShardRun) -> None:
+    node = node_of(run) or f"try {run.attempt}"
+    for nodeid, record in read_try(run.records, ownership.shards).flying.items():
+        if ownership.may_report(run.index, record["unit"], nodeid):
+            facts.flights.setdefault(nodeid, []).append(node)
 
 
 def _rank(entry: Entry) -> tuple[bool, int, int]:

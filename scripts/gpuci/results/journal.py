@@ -165,6 +165,14 @@ _FIELDS: Mapping[str, tuple[Mapping[str, Check], Mapping[str, Check]]] = {
     ),
     "note": (
         {"text": _is_text},
-        {"t": is_number, "level": _is_text, "unit": _is_text, "nodeid": _is_text, "topic": _is_text},
+        {
+            "t": is_number,
+            "level": _is_text,
+            "unit": _is_text,
+            "nodeid": _is_text,
+            "topic": _is_text,
+            "root": _is_text,
+        },
     ),
+    "output": ({"text": _is_text}, {"t": is_number, "slot": _is_text}),  # in the log only
 }

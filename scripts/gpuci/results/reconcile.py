@@ -12,10 +12,12 @@ from dataclasses import replace
 from gpuci.model import Plan, ShardRun, TestResult
 from gpuci.results.facts import Entry, Facts, gather
 from gpuci.results.ownership import CPU_POOL, Ownership
+from gpuci.results.tries import DEATHS
 from gpuci_node.contract import RED_OUTCOMES, function_id
 
 NEVER_STARTED = "collected, but never started"
 NO_RESULT = "started, but no result came: its process or its node ended"
+POISON = "in flight at the death of {count} nodes ({nodes})"
 NO_RECORD = "planned, but the node left no record of it"
 NO_SUCH_TEST = "planned from source, but pytest has no such test in this file"
 ONLY_A_SIBLING = "collected by another unit of the file, but not by the unit that is to run it"
@@ -81,7 +83,7 @@ class _Reconciliation:
             return self._of_end(nodeid, end), end.unit
         start = self.facts.started.get(nodeid)
         if start is not None:
-            return self._unfinished(nodeid, start), start.unit
+            return self._cut_short(nodeid, start), start.unit
         return self._never_started(nodeid), None
 
     def _of_end(self, nodeid: str, entry: Entry) -> TestResult:
@@ -103,16 +105,19 @@ class _Reconciliation:
             cuda_used=record.get("cuda_used"),
         )
 
-    def _unfinished(self, nodeid: str, entry: Entry) -> TestResult:
+    def _cut_short(self, nodeid: str, entry: Entry) -> TestResult:
+        """A test that began, and did not end: what kills two nodes has failed."""
+        nodes = self.facts.flights.get(nodeid, [])
+        poison = len(nodes) >= DEATHS
         return TestResult(
             nodeid=nodeid,
-            outcome="not_finished",
+            outcome="failed" if poison else "not_finished",
             shard=entry.shard,
             attempt=entry.attempt,
             slot=entry.record.get("slot"),
             gpus=tuple(entry.record.get("gpus", ())),
             file=nodeid.partition("::")[0],
-            message=NO_RESULT,
+            message=POISON.format(count=len(nodes), nodes=", ".join(nodes)) if poison else NO_RESULT,
             unplanned=self._is_unplanned(nodeid),
         )
 

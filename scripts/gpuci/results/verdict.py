@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from gpuci.model import Plan, ShardRun, TestResult
 from gpuci.results.ownership import CPU_POOL
+from gpuci.results.tries import verdict_of
 from gpuci_node.contract import RAN_OUTCOMES, RED_OUTCOMES, VERDICTS, count_outcomes
 
 
@@ -55,8 +56,6 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
     "passed": ("failed", "passed", "failed"),
 }
 _COLUMNS: tuple[Tests, ...] = (Tests.RED, Tests.GREEN, Tests.NONE)
-# What a shard says of itself even over a broken channel: it is no success, and says more than `infra`.
-_STANDING = frozenset({"config_error", "unauthorized", "cancelled", "timeout", "infra"})
 NOTHING_RAN = "no test passed or failed"
 
 
@@ -92,24 +91,17 @@ def shard_verdicts(
             last[run.index] = run
     due = {shard.index for shard in plan.shards} | set(last)
     due |= {CPU_POOL for result in results if result.shard == CPU_POOL and result.outcome == "not_finished"}
-    return tuple(_shard_verdict(index, last.get(index)) for index in sorted(due))
+    return tuple(
+        ShardVerdict(index, *verdict_of(last[index]))
+        if index in last
+        else ShardVerdict(index, "infra", "it never ran")
+        for index in sorted(due)
+    )
 
 
 def shard_name(index: int) -> str:
     """What people call a shard."""
     return "cpu pool" if index == CPU_POOL else f"shard {index}"
-
-
-def _shard_verdict(index: int, run: ShardRun | None) -> ShardVerdict:
-    if run is None:
-        return ShardVerdict(index, "infra", "it never ran")
-    said = None if run.verdict is None else run.verdict.get("verdict")
-    if said not in VERDICTS:
-        return ShardVerdict(index, "infra", run.problem or "it left no verdict")
-    reason = run.verdict.get("reason") if run.verdict else ""
-    parts = [reason if isinstance(reason, str) else "", run.problem]
-    verdict = "infra" if run.problem and said not in _STANDING else str(said)
-    return ShardVerdict(index, verdict, "; ".join(filter(None, parts)))
 
 
 def _is_red(result: TestResult, broken: set[int]) -> bool:
