@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuci.errors import ConfigError
-from gpuci.model import LearnedNeed, Report, ShardReport, TestResult
+from gpuci.model import LearnedNeed, Report, ShardReport, TestResult, TryReport
 from gpuci.reporting.document import from_document, to_document
 from gpuci_node.contract import OUTCOMES, VERDICTS
 
@@ -43,6 +43,13 @@ SHARDS = st.builds(
     planned_seconds=TIMES,
     wall_seconds=TIMES,
     node=st.text(),
+    history=st.lists(
+        st.builds(
+            TryReport, st.integers(1, 9), st.sampled_from(VERDICTS), st.text(), st.text(), TIMES, TIMES
+        ),
+        max_size=2,
+    ).map(tuple),
+    rescued=st.integers(0, 9),
 )
 REPORTS = st.builds(
     Report,
@@ -56,6 +63,7 @@ REPORTS = st.builds(
     setup_seconds=TIMES,
     sha=st.none() | st.text(),
     coverage=st.lists(st.text(), max_size=2).map(tuple),
+    notes=st.lists(st.text(), max_size=2).map(tuple),
     needs=st.dictionaries(
         st.text().map(lambda name: f"a.py::{name}"),
         st.builds(
@@ -110,6 +118,14 @@ def test_keys_that_others_rely_on(red_report: Report) -> None:
         (["tests", 0, "cuda_used"], 0, "tests[0].cuda_used should be true, false or null"),
         (["tests", 0, "peak_memory_bytes"], "1", "tests[0].peak_memory_bytes should be a whole number or"),
         (["shards", 0, "verdict"], "x", "shards[0].verdict should be one of"),
+        (["shards", 0, "history"], {}, "shards[0].history should be a list"),
+        (["shards", 0, "history"], [{"try": 1}], "shards[0].history[0].verdict is missing"),
+        (
+            ["shards", 0, "history"],
+            [{"try": 1, "verdict": "x"}],
+            "shards[0].history[0].verdict should be one",
+        ),
+        (["notes"], "x", "notes should be a list of texts"),
     ],
 )
 def test_faults_are_named(red_report: Report, path: list[Any], value: object, says: str) -> None:

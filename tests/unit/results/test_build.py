@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpuci.model import Plan, Shard, ShardRun, Unit
+from gpuci.model import Plan, Shard, ShardRun, TryReport, Unit
 from gpuci.results.build import build_report
+from gpuci.results.notes import find_notes
 from gpuci.results.warnings import EXAMPLES
 
 ONE, TWO, CPU = "a.py::one", "b.py::two", "c.py::three"
@@ -100,6 +101,99 @@ def test_tries_add_up() -> None:
     assert (row.verdict, row.tries, row.wall_seconds, row.queue_seconds) == ("passed", 2, 16.0, 5.0)
     assert row.node == "n1, n2"
     assert report.verdict == "passed"
+
+
+MANY = [f"a.py::t{n}" for n in range(5)]
+
+
+def told(*words: str) -> tuple[dict[str, Any], ...]:
+    """A journal of unit u: `>t1` began, `t1` ended."""
+    head = {"kind": "collected", "unit": "u", "file": "a.py", "ids": MANY}
+    test = [{"unit": "u", "nodeid": f"a.py::{word.lstrip('>')}"} for word in words]
+    return (
+        head,
+        *(
+            {"kind": "start", **one} if word[0] == ">" else {"kind": "end", "outcome": "passed", **one}
+            for word, one in zip(words, test, strict=True)
+        ),
+    )
+
+
+def test_tries_are_told_one_by_one() -> None:
+    lost = ShardRun(1, told("t0", ">t1"), None, 10.0, 3.0, fate="infra", reason="NODE_FAIL", node="gpu003")
+    again = ShardRun(1, told("t1", "t2", "t3", "t4"), verdict(node="gpu007"), 6.0, 2.0, attempt=2)
+    report = build_report(PLAN, [again, lost, SECOND], seconds=1.0, setup_seconds=0.0, elsewhere=True)
+    row = report.shards[0]
+    assert row.history == (
+        TryReport(1, "infra", "NODE_FAIL", "gpu003", 10.0, 3.0, 1),
+        TryReport(2, "passed", "", "gpu007", 6.0, 2.0, 4),
+    )
+    assert (row.verdict, row.tries, row.node, row.rescued) == ("passed", 2, "gpu003, gpu007", 4)
+    assert [one.rescued for one in report.shards[1:]] == [0]
+
+
+@pytest.mark.parametrize(
+    ("second", "rescued"),
+    [
+        pytest.param(told("t0"), 0, id="it had its result before"),
+        pytest.param(told(">t1"), 0, id="it died again"),
+        pytest.param(told(), 0, id="nothing ran"),
+        pytest.param(told("t1", "t1"), 1, id="counted once"),
+    ],
+)
+def test_what_counts_as_rescued(second: tuple[dict[str, Any], ...], rescued: int) -> None:
+    tries = [ShardRun(1, told("t0", ">t1"), None), ShardRun(1, second, None, attempt=2)]
+    report = build_report(PLAN, tries, seconds=1.0, setup_seconds=0.0, elsewhere=True)
+    assert report.shards[0].rescued == rescued
+
+
+@pytest.mark.parametrize(
+    ("run", "node"),
+    [
+        pytest.param(ShardRun(1, (), None), "", id="nobody knows"),
+        pytest.param(ShardRun(1, records("u", ONE), None), "n1", id="the journal"),
+        pytest.param(ShardRun(1, records("u", ONE), verdict(node="n2")), "n2", id="the verdict"),
+        pytest.param(ShardRun(1, records("u", ONE), verdict(node="n2"), node="n3"), "n3", id="the backend"),
+        pytest.param(ShardRun(1, (), verdict(node=7)), "", id="nonsense"),
+    ],
+)
+def test_the_node_is_whoever_knows_it(run: ShardRun, node: str) -> None:
+    report = build_report(PLAN, [run], seconds=1.0, setup_seconds=0.0, elsewhere=True)
+    assert report.shards[0].node == node
+
+
+@pytest.mark.parametrize(
+    ("fields", "lines"),
+    [
+        pytest.param({"topic": "not_forked", "text": "a/conftest.py: a thread", "root": "a"}, 1, id="a file"),
+        pytest.param({"topic": "own_process", "text": "a/t.py runs alone"}, 1, id="a test file"),
+        pytest.param({"topic": "seed", "text": "1"}, 0, id="another topic"),
+        pytest.param({"topic": "not_forked", "text": "gone", "level": "warning"}, 0, id="it is a warning"),
+        pytest.param({"text": "x"}, 0, id="no topic"),
+    ],
+)
+def test_what_was_not_forked_is_noted_once(fields: dict[str, Any], lines: int) -> None:
+    record = {"kind": "note", "level": "info", **fields}
+    runs = [
+        ShardRun(1, records("u", ONE, record, record), verdict()),
+        ShardRun(2, records("v", TWO, record), verdict()),
+    ]
+    found = build_report(PLAN, runs, seconds=1.0, setup_seconds=0.0, elsewhere=True).notes
+    assert found == (fields["text"],) * lines
+
+
+@pytest.mark.parametrize(
+    ("root", "text", "line"),
+    [
+        (".", "conftest.py: a thread", "conftest.py: a thread"),
+        ("a", "a/conftest.py: a thread", "a/conftest.py: a thread"),
+        ("a", "pytest-cov measures", "a: pytest-cov measures"),
+        ("a", "ab/x.py: a thread", "a: ab/x.py: a thread"),
+    ],
+)
+def test_a_note_says_which_root_it_is_about(root: str, text: str, line: str) -> None:
+    record = {"kind": "note", "level": "info", "topic": "not_forked", "root": root, "text": text}
+    assert find_notes([ShardRun(1, (record,), None)]) == (line,)
 
 
 def test_a_shard_that_never_ran_has_a_row() -> None:

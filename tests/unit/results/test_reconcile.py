@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -281,6 +282,68 @@ def test_everything_of_a_record_is_kept() -> None:
 def test_what_is_missing_says_why(plan: Plan, told: str, message: str) -> None:
     results = {result.nodeid: result for result in reconcile(plan, runs(told))}
     assert results[TWO].message == message
+
+
+@pytest.mark.parametrize(
+    ("told", "fates", "outcome", "message"),
+    [
+        pytest.param("1.1 u {one two} >two", [""], "not_finished", module.NO_RESULT, id="one death"),
+        pytest.param(
+            "1.1 u {one two} >two / 1.2 u {one two} >two",
+            ["", "infra"],
+            "failed",
+            "in flight at the death of 2 nodes (n1, n2)",
+            id="two deaths",
+        ),
+        pytest.param(
+            "1.1 u {one two} >two / 1.2 u {one two} >two / 1.3 u {one two} >two",
+            ["", "", ""],
+            "failed",
+            "in flight at the death of 3 nodes (n1, n2, n3)",
+            id="three",
+        ),
+        pytest.param(
+            "1.1 u {one two} >two / 1.2 u {one two} >two",
+            ["preempted", ""],
+            "not_finished",
+            module.NO_RESULT,
+            id="one was taken away",
+        ),
+        pytest.param(
+            "1.1 u {one two} >two / 1.2 u {one two} two=passed",
+            ["", ""],
+            "passed",
+            "",
+            id="it ended in the second try",
+        ),
+        pytest.param(
+            "1.1 u {one two} >two two=passed / 1.2 u {one two} >two / 1.3 u {one two} >two",
+            ["", "", ""],
+            "passed",
+            "",
+            id="it had ended before",
+        ),
+        pytest.param(
+            "1.1 u {one two} >two / 1.2 u {one two}",
+            ["", ""],
+            "not_finished",
+            module.NO_RESULT,
+            id="once only",
+        ),
+    ],
+)
+def test_what_two_nodes_die_of_has_failed(told: str, fates: list[str], outcome: str, message: str) -> None:
+    tries = [
+        replace(run, fate=fate, node=f"n{run.attempt}") for run, fate in zip(runs(told), fates, strict=True)
+    ]
+    result = next(result for result in reconcile(WHOLE, tries) if result.nodeid == TWO)
+    assert (result.outcome, result.message) == (outcome, message)
+
+
+def test_another_shard_s_death_is_not_this_test_s() -> None:
+    told = [*runs("1.1 u {one two} >two"), *runs("2.1 v {one two} >two / 2.1 u {one two} >two")]
+    found = {result.nodeid: result.outcome for result in reconcile(SPLIT, told)}
+    assert found[TWO] == "not_finished"
 
 
 def test_order_is_by_file_of_the_plan_then_by_collection() -> None:

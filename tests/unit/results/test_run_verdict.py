@@ -151,6 +151,32 @@ def test_a_test_lost_in_a_healthy_shard_is_red(said: str) -> None:
     assert run_verdict(PLAN, results, [shard("passed"), shard(said, 2)]).verdict == "failed"
 
 
+@pytest.mark.parametrize(
+    ("run", "verdict", "reason"),
+    [
+        pytest.param(
+            ShardRun(2, (), None, fate="preempted", reason="for job 7"), "preempted", "for job 7", id="known"
+        ),
+        pytest.param(
+            ShardRun(2, (), {"verdict": "passed"}, fate="infra", reason="NODE_FAIL"),
+            "infra",
+            "NODE_FAIL",
+            id="over the node's",
+        ),
+        pytest.param(
+            ShardRun(2, (), None, fate="queue_timeout", reason="Resources", problem="torn"),
+            "queue_timeout",
+            "Resources; torn",
+            id="and a problem",
+        ),
+        pytest.param(ShardRun(2, (), {"verdict": "passed"}, reason="x"), "passed", "", id="no fate"),
+    ],
+)
+def test_what_the_backend_knows_counts(run: ShardRun, verdict: str, reason: str) -> None:
+    last = shard_verdicts(PLAN, results_of("passed"), [shard("passed"), run])[-1]
+    assert (last.verdict, last.reason) == (verdict, reason)
+
+
 def test_a_failure_beside_a_lost_shard_names_both() -> None:
     said = run_verdict(PLAN, results_of("passed", "failed"), [shard("failed"), shard("infra", 2)])
     assert said == ("failed", "1 failed; shard 2: infra")
