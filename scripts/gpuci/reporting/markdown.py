@@ -23,6 +23,7 @@ from gpuci.reporting.text import (
     plural,
     size,
 )
+from gpuci.results.verdict import shard_name
 
 LEAST_BYTES = 16_384
 OUTPUT_LINES = 60
@@ -74,9 +75,8 @@ def _cut_note(missing: int, noun: str) -> str:
 
 def _verdict(report: Report) -> str:
     sign = "✅" if report.verdict == "passed" else "❌"
-    word = report.verdict.replace("_", " ")
     lines = [
-        f"## {sign} GPU tests {word}",
+        f"## {sign} GPU tests {summary.HEADLINES[report.verdict]}",
         "",
         f"**{summary.counts_text(report.counts)}** {summary.time_text(report)}",
         "",
@@ -115,7 +115,8 @@ def _sections(report: Report) -> list[str]:
         _shards(report),
         _needs(report),
         _without_cuda(report),
-        _warnings(report),
+        _listed(report.warnings, "Warnings"),
+        _listed(report.notes, summary.NOTES_TITLE, f"{summary.NOTES_ADVICE}\n"),
         _slowest(report),
         *(_left_out(report, outcome) for outcome in ("skipped", "deselected", "elsewhere")),
     )
@@ -136,7 +137,20 @@ def _unfinished(report: Report) -> str:
 def _shards(report: Report) -> str:
     rows = [_shard(row) for row in report.shards]
     table = _table("Shards", "shard | verdict | tests | planned | took | queued | tries | node", rows)
-    return table + _gpu_time(report) + _gpu_memory(report) + _coverage(report)
+    return table + _tries(report) + _gpu_time(report) + _gpu_memory(report) + _coverage(report)
+
+
+def _tries(report: Report) -> str:
+    """The one sentence, and below it every try of those shards."""
+    text = summary.tries_text(report)
+    if not text:
+        return ""
+    rows = [
+        f"- {_short(f'{shard_name(row.index)}, {summary.try_text(one)}', 200)}"
+        for row in summary.tried_again(report)
+        for one in row.history
+    ]
+    return "\n".join([_short(text), "", *rows[:ROWS], *_more(rows), "", ""])
 
 
 def _gpu_time(report: Report) -> str:
@@ -167,7 +181,7 @@ def _shard(row: ShardReport) -> str:
     common = row.verdict in summary.COMMON_VERDICTS
     why = f" {_short(row.reason, 60)}" if row.reason and not common else ""
     node = _short(row.node, 40) if row.node else ""
-    return f"| {name} | {row.verdict}{why} | {row.tests} | {times} | {row.tries} | {node} |"
+    return f"| {name} | {summary.label(row.verdict)}{why} | {row.tests} | {times} | {row.tries} | {node} |"
 
 
 def _slowest(report: Report) -> str:
@@ -202,11 +216,11 @@ def _without_cuda(report: Report) -> str:
     return f"{table}{summary.without_cuda_advice(results)}\n\n" if table else ""
 
 
-def _warnings(report: Report) -> str:
-    if not report.warnings:
+def _listed(texts: Sequence[str], title: str, *head: str) -> str:
+    if not texts:
         return ""
-    shown = [f"- {_short(warning)}" for warning in report.warnings[:ROWS]]
-    return "\n".join([f"### Warnings ({len(report.warnings)})", "", *shown, *_more(report.warnings), "", ""])
+    shown = [f"- {_short(text)}" for text in texts[:ROWS]]
+    return "\n".join([f"### {title} ({len(texts)})", "", *head, *shown, *_more(texts), "", ""])
 
 
 def _table(title: str, columns: str, rows: Sequence[str]) -> str:

@@ -6,12 +6,27 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gpuci.model import LearnedNeed, Report, ShardReport, TestResult
+from gpuci.model import LearnedNeed, Report, ShardReport, TestResult, TryReport
 from gpuci.reporting.text import duration, plural
 from gpuci_node.contract import OUTCOMES, RED_OUTCOMES
 
 # Verdicts of a shard that need no reason beside them: the tests are the reason.
 COMMON_VERDICTS = frozenset({"passed", "failed"})
+# How a run that has this verdict is called in a sentence.
+HEADLINES = {
+    "config_error": "not run: configuration error",
+    "unauthorized": "not run: nobody approved this commit",
+    "cancelled": "cancelled",
+    "failed": "failed",
+    "timeout": "not finished in time",
+    "infra": "not finished: the infrastructure failed",
+    "preempted": "not finished: the cluster took a node away",
+    "queue_timeout": "not started in time",
+    "passed": "passed",
+}
+NAMED = 5
+NOTES_TITLE = "Not forked"
+NOTES_ADVICE = "imported anew in each process: slower, but no result changed"
 NEEDS_ADVICE = "plan them right with --durations report.json, or with a mark on the test"
 
 
@@ -46,7 +61,7 @@ def _count(outcome: str, count: int) -> str:
 
 
 def label(outcome: str) -> str:
-    """An outcome in words: `not finished`."""
+    """An outcome or a verdict in words: `not finished`, `queue timeout`."""
     return outcome.replace("_", " ")
 
 
@@ -159,6 +174,45 @@ def group_title(group: Group) -> str:
     shard = group.results[0].shard
     of = "" if shard is None else f" of shard {shard}" if shard else " of the cpu pool"
     return f"{plural(len(group.results), 'test')}{of}"
+
+
+def tried_again(report: Report) -> list[ShardReport]:
+    """The shards that needed more than one try."""
+    return [row for row in report.shards if len(row.history) > 1]
+
+
+def tries_text(report: Report) -> str:
+    """`1 shard was tried twice (gpu003: NODE_FAIL); 34 tests were rescued by the second try`, or empty.
+
+    Without escaping.
+    """
+    rows = tried_again(report)
+    if not rows:
+        return ""
+    twice = all(len(row.history) == 2 for row in rows)
+    why = list(dict.fromkeys(_lost_try(row, lost) for row in rows for lost in row.history[:-1]))
+    more = f" and {len(why) - NAMED} more" if len(why) > NAMED else ""
+    rescued = sum(row.rescued for row in rows)
+    return (
+        f"{plural(len(rows), 'shard')} {'was' if len(rows) == 1 else 'were'} tried"
+        f" {'twice' if twice else 'again'} ({', '.join(why[:NAMED])}{more});"
+        f" {plural(rescued, 'test')} {'was' if rescued == 1 else 'were'} rescued by"
+        f" {'the second try' if twice else 'later tries'}"
+    )
+
+
+def _lost_try(row: ShardReport, lost: TryReport) -> str:
+    """What a try that did not count came to: `gpu003: NODE_FAIL`."""
+    where = lost.node or (f"shard {row.index}" if row.index else "cpu pool")
+    return f"{where}: {lost.reason or label(lost.verdict)}"
+
+
+def try_text(row: TryReport) -> str:
+    """`try 1 on gpu003: infra, NODE_FAIL, 12 tests`; without escaping."""
+    node = f" on {row.node}" if row.node else ""
+    reason = "" if row.verdict in COMMON_VERDICTS else row.reason
+    parts = filter(None, [label(row.verdict), reason, plural(row.tests, "test")])
+    return f"try {row.attempt}{node}: {', '.join(parts)}"
 
 
 def differing(report: Report) -> list[tuple[str, LearnedNeed]]:

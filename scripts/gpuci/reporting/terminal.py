@@ -23,7 +23,6 @@ from gpuci.reporting.text import (
 
 OUTPUT_LINES = 12
 DETAILED = 25
-NAMED = 5
 SLOWEST = 10
 REASONS = 20
 _BOLD, _RED, _GREEN = "1", "31", "32"
@@ -45,6 +44,7 @@ def render(report: Report, *, width: int = 80, colour: bool = False, verbose: bo
         *_left_out(report, page),
         *_needs(report, page),
         *_without_cuda(report, page),
+        *_notes(report, page),
         *_warnings(report, page),
     ]
     return guard("\n".join(lines)) + "\n"
@@ -138,7 +138,7 @@ def _unfinished(report: Report, page: _Page) -> Iterator[str]:
 
 
 def _names(nodeids: Iterable[str], count: int, page: _Page) -> Iterator[str]:
-    limit = count if page.verbose else NAMED
+    limit = count if page.verbose else summary.NAMED
     for _, nodeid in zip(range(limit), nodeids, strict=False):
         yield "    " + clip_middle(one_line(nodeid), page.width - 4)
     if count > limit:
@@ -173,10 +173,13 @@ def _shards(report: Report, page: _Page) -> Iterator[str]:
         name = clip_middle(one_line(peak.nodeid), max(30, page.width - len(head) - 2))
         yield from wrap(head + name, page.width, first="  ", rest="    ")
     yield from _coverage(report, page)
+    tries = one_line(summary.tries_text(report))
+    if tries:
+        yield from wrap(tries, page.width, first="  ", rest="    ")
 
 
 def _coverage(report: Report, page: _Page) -> Iterator[str]:
-    shown = report.coverage[: page.some(NAMED)]
+    shown = report.coverage[: page.some(summary.NAMED)]
     if shown:
         rest = f" and {len(report.coverage) - len(shown)} more" if len(shown) < len(report.coverage) else ""
         files = f"Coverage data: {', '.join(map(one_line, shown))}{rest}"
@@ -186,15 +189,16 @@ def _coverage(report: Report, page: _Page) -> Iterator[str]:
 def _shard(row: ShardReport, page: _Page) -> Iterator[str]:
     name = str(row.index) if row.index else "cpu pool"
     line = (
-        f"  {name:<8} {row.verdict:<13} {row.tests:>6} {duration(row.planned_seconds):>10}"
+        f"  {name:<8} {summary.label(row.verdict):<13} {row.tests:>6} {duration(row.planned_seconds):>10}"
         f" {duration(row.wall_seconds):>10} {duration(row.queue_seconds):>10}  "
     )
     yield clip((line + one_line(row.node)).rstrip(), page.width)
-    tries = f"{row.tries} tries" if row.tries > 1 else ""
-    reason = "" if row.verdict in summary.COMMON_VERDICTS else one_line(row.reason)
-    if tries or reason:
-        more = "; ".join(filter(None, [tries, reason]))
-        yield from wrap(more, page.width, first=" " * 11, rest=" " * 11)
+    if len(row.history) > 1:
+        more = list(map(summary.try_text, row.history))
+    else:
+        more = [row.reason] if row.reason and row.verdict not in summary.COMMON_VERDICTS else []
+    for text in map(one_line, more):
+        yield from wrap(text, page.width, first=" " * 11, rest=" " * 13)
 
 
 def _left_out(report: Report, page: _Page) -> Iterator[str]:
@@ -217,7 +221,7 @@ def _needs(report: Report, page: _Page) -> Iterator[str]:
     if not differing:
         return
     yield from page.title(f"Needs differ from the plan ({plural(len(differing), 'test')})")
-    shown = differing[: page.some(NAMED)]
+    shown = differing[: page.some(summary.NAMED)]
     for nodeid, need in shown:
         yield "  " + clip_middle(one_line(nodeid), page.width - 2)
         text = one_line(summary.need_text(need))
@@ -234,6 +238,18 @@ def _without_cuda(report: Report, page: _Page) -> Iterator[str]:
     yield from page.title(f"On a GPU without using it ({plural(len(results), 'test')})")
     yield from wrap(summary.without_cuda_advice(results), page.width, first="  ", rest="  ")
     yield from _names((result.nodeid for result in results), len(results), page)
+
+
+def _notes(report: Report, page: _Page) -> Iterator[str]:
+    if not report.notes:
+        return
+    yield from page.title(f"{summary.NOTES_TITLE} ({len(report.notes)})")
+    yield from wrap(summary.NOTES_ADVICE, page.width, first="  ", rest="  ")
+    shown = report.notes[: page.some(summary.NAMED)]
+    for note in shown:
+        yield from wrap(one_line(note), page.width, first="  - ", rest="    ")
+    if len(shown) < len(report.notes):
+        yield f"    and {len(report.notes) - len(shown)} more"
 
 
 def _warnings(report: Report, page: _Page) -> Iterator[str]:

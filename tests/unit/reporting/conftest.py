@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuci.model import LearnedNeed, Report, ShardReport, TestResult
+from gpuci.model import LearnedNeed, Report, ShardReport, TestResult, TryReport
 
 PASSED = tuple(
     TestResult(
@@ -85,6 +85,11 @@ NEEDS = {
     "packages/comm/tests/test_ring.py::test_known": LearnedNeed(8, because=MARK, mark="require_cuda_8gpu"),
 }
 
+TRIES = (
+    TryReport(1, "infra", "NODE_FAIL", "node-b", 4.0, 60.0, 1),
+    TryReport(2, "failed", "red tests: 2", "node-c", 40.9, 5.0, 1),
+)
+
 
 @pytest.fixture(scope="session")
 def red_report() -> Report:
@@ -95,12 +100,15 @@ def red_report() -> Report:
         tests=(*PASSED, FAILED, ERROR, *LOST, *SKIPPED),
         shards=(
             ShardReport(1, "passed", 40.0, 41.2, 3.0, 1, "node-a", 12, 214.0, 115.6),
-            ShardReport(2, "failed", 38.5, 44.9, 65.0, 2, "node-b, node-c", 2, 198.4, 160.8),
+            ShardReport(
+                2, "failed", 38.5, 44.9, 65.0, 2, "node-b, node-c", 2, 198.4, 160.8, "", TRIES, rescued=1
+            ),
             ShardReport(3, "infra", 39.0, 300.0, 4.0, 1, "node-d", 7, 0.0, 0.0, "the node stopped answering"),
         ),
         warnings=(
             "planned from source, but not collected by pytest (1 test): packages/data/test_io.py::test_old",
         ),
+        notes=("packages/train/tests/conftest.py: starts a thread while files are imported",),
         seconds=312.4,
         setup_seconds=3.1,
         sha="0123abc",

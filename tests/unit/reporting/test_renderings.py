@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuci.model import LearnedNeed, Report, ShardReport, TestResult
-from gpuci.reporting import markdown, terminal
+from gpuci.model import LearnedNeed, Report, ShardReport, TestResult, TryReport
+from gpuci.reporting import markdown, summary, terminal
 from gpuci.reporting.text import width_of
 from gpuci_node.contract import OUTCOMES, VERDICTS, count_outcomes
 
@@ -53,10 +53,15 @@ REPORTS = st.builds(
             wall_seconds=st.floats(0, 1e5),
             node=HOSTILE,
             reason=HOSTILE,
+            history=st.lists(
+                st.builds(TryReport, st.integers(1, 3), st.sampled_from(VERDICTS), HOSTILE, HOSTILE),
+                max_size=3,
+            ).map(tuple),
         ),
         max_size=2,
     ).map(tuple),
     warnings=st.lists(HOSTILE, max_size=2).map(tuple),
+    notes=st.lists(HOSTILE, max_size=2).map(tuple),
     seconds=st.floats(0, 1e5),
     needs=st.dictionaries(
         HOSTILE,
@@ -355,3 +360,87 @@ def test_many_needs_are_counted_widest_first() -> None:
     )
     assert "\n  and 4 more\n  plan them right with --durations report.json" in text
     assert "a.py::t2\n" in terminal.render(report, verbose=True)
+
+
+def tried(index: int, *nodes: str, rescued: int = 0, reason: str = "NODE_FAIL") -> ShardReport:
+    """A shard that was lost on all nodes but the last."""
+    lost = [TryReport(number, "infra", reason, node) for number, node in enumerate(nodes[:-1], 1)]
+    last = TryReport(len(nodes), "passed", node=nodes[-1])
+    return ShardReport(index, "passed", 1.0, 1.0, history=(*lost, last), rescued=rescued)
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        pytest.param([], "", id="no shard"),
+        pytest.param([tried(1, "gpu003")], "", id="one try"),
+        pytest.param(
+            [tried(1, "gpu003", "gpu007", rescued=34), tried(2, "gpu001")],
+            "1 shard was tried twice (gpu003: NODE_FAIL); 34 tests were rescued by the second try",
+            id="twice",
+        ),
+        pytest.param(
+            [tried(1, "a", "b", rescued=1), tried(2, "a", "c")],
+            "2 shards were tried twice (a: NODE_FAIL); 1 test was rescued by the second try",
+            id="two shards of one node",
+        ),
+        pytest.param(
+            [tried(1, "a", "b", "c"), tried(0, "", "d", reason="")],
+            "2 shards were tried again (a: NODE_FAIL, b: NODE_FAIL, cpu pool: infra);"
+            " 0 tests were rescued by later tries",
+            id="three times; nothing known",
+        ),
+        pytest.param(
+            [tried(n, f"n{n}", "z") for n in range(1, 8)],
+            "7 shards were tried twice (n1: NODE_FAIL, n2: NODE_FAIL, n3: NODE_FAIL, n4: NODE_FAIL,"
+            " n5: NODE_FAIL and 2 more); 0 tests were rescued by the second try",
+            id="many",
+        ),
+    ],
+)
+def test_tries_in_a_sentence(rows: list[ShardReport], text: str) -> None:
+    report = Report("passed", "", {}, (), tuple(rows))
+    assert summary.tries_text(report) == text
+    assert (" ".join(terminal.render(report, width=300).split()).find(text or "tried") >= 0) is bool(text)
+    assert (html.unescape(markdown.render(report)).find(text or "tried ") >= 0) is bool(text)
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        (
+            TryReport(1, "infra", "NODE_FAIL", "gpu003", tests=12),
+            "try 1 on gpu003: infra, NODE_FAIL, 12 tests",
+        ),
+        (TryReport(2, "queue_timeout"), "try 2: queue timeout, 0 tests"),
+        (TryReport(2, "failed", "red tests: 1", "n", tests=1), "try 2 on n: failed, 1 test"),
+    ],
+)
+def test_a_try_in_words(row: TryReport, text: str) -> None:
+    assert summary.try_text(row) == text
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_every_verdict_reads_as_words(verdict: str) -> None:
+    """Of the run, and of a shard."""
+    row = ShardReport(1, verdict, 1.0, 1.0, reason="why it is so")
+    report = Report(verdict, "shard 1", {"passed": 1}, (), (row,))
+    page, lines = markdown.render(report), terminal.render(report)
+    assert page.split("\n")[0].endswith(f"GPU tests {summary.HEADLINES[verdict]}")
+    assert f"| 1 | {verdict.replace('_', ' ')} " in page
+    assert f"  1        {verdict.replace('_', ' '):<13}      0" in lines
+    assert ("why it is so" in lines) is (verdict not in summary.COMMON_VERDICTS)
+    assert "_" not in lines
+
+
+def test_what_was_not_forked_is_shown_and_cut() -> None:
+    report = Report("passed", "", {}, (), (), notes=tuple(f"a{n}/conftest.py: a thread" for n in range(30)))
+    lines = terminal.render(report).split("\n")
+    at = lines.index("Not forked (30)")
+    assert lines[at + 2 : at + 8] == [
+        *(f"  - a{n}/conftest.py: a thread" for n in range(5)),
+        "    and 25 more",
+    ]
+    assert "a29" in terminal.render(report, verbose=True)
+    assert "### Not forked (30)" in markdown.render(report)
+    assert "and 10 more" in markdown.render(report)
