@@ -16,9 +16,9 @@ def coverage_files(plan: Plan, runs: Iterable[ShardRun]) -> tuple[str, ...]:
     """
     possible = {coverage_file(root.path) for root in plan.roots}
     named = {
-        (run.index, record["text"])
+        (run.index, run.attempt, record["text"])
         for run in runs
         for record in run.records
         if record["kind"] == "note" and record.get("topic") == "coverage" and record["text"] in possible
     }
-    return tuple(f"{shard_folder(index)}/{file}" for index, file in sorted(named))
+    return tuple(f"{shard_folder(index, attempt)}/{file}" for index, attempt, file in sorted(named))

@@ -8,9 +8,10 @@ from gpuci_node.contract import Select, indexed, selects
 CPU_POOL = 0  # the index under which the units that need no GPU run
 
 
-def shard_folder(index: int) -> str:
-    """The folder of a shard in the run's directory."""
-    return "cpu" if index == CPU_POOL else f"shard-{index}"
+def shard_folder(index: int, attempt: int = 1) -> str:
+    """The folder of one try of a shard in the run's directory."""
+    folder = "cpu" if index == CPU_POOL else f"shard-{index}"
+    return folder if attempt == 1 else f"{folder}-try-{attempt}"
 
 
 class Ownership:

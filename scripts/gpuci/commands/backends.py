@@ -1,0 +1,113 @@
+"""Where a plan runs: on this machine, or as jobs of a Slurm cluster."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuci.commands.common import Tree
+from gpuci.commands.output import say
+from gpuci.errors import ConfigError
+from gpuci.execution.delivery.archive import archive
+from gpuci.execution.delivery.snapshot import snapshot
+from gpuci.execution.local import devices, python
+from gpuci.execution.local.run import LocalRun
+from gpuci.execution.local.run import Options as LocalOptions
+from gpuci.execution.slurm.launch import Identity
+from gpuci.execution.slurm.run import Options as SlurmOptions
+from gpuci.execution.slurm.run import SlurmRun
+from gpuci.execution.transport.connection import Connection
+from gpuci.execution.transport.login import login_from
+from gpuci.model import Plan, ShardRun
+from gpuci.reporting.progress import Progress
+from gpuci.reporting.text import plural
+
+BACKENDS = ("local", "slurm")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A plan with the place where its results go."""
+
+    tree: Tree
+    plan: Plan
+    out: Path
+    name: str
+    warnings: tuple[str, ...]
+
+
+def execute(args: argparse.Namespace, run: Run) -> list[ShardRun]:
+    """Run a plan on the backend that was asked for."""
+    return _on_slurm(run) if args.backend == "slurm" else _locally(args, run)
+
+
+def check(args: argparse.Namespace, tree: Tree) -> None:
+    """Raise ConfigError, before any work, for what the backend can't do."""
+    if args.backend != "slurm":
+        return
+    if args.gpus or args.jobs != 1:
+        raise ConfigError(
+            "--gpus and --jobs are for runs on this machine",
+            why="on a cluster the profile says how many GPUs a node has, and Slurm how many jobs run at once",
+            then="leave them out with --backend slurm",
+        )
+    login_from(tree.config.slurm, os.environ)
+
+
+def _locally(args: argparse.Namespace, run: Run) -> list[ShardRun]:
+    config = run.tree.config
+    chosen, because = python.choose(config.node.python, run.tree.root)
+    say(f"tests run with {chosen} ({because})")
+    shared_out = devices.share_out(devices.detect(), wanted=_widest(run), asked=args.gpus, jobs=args.jobs)
+    if shared_out.pretended and run.plan.shards:
+        pretended = plural(len(shared_out.sets[0]), "pretended device")
+        say(f"no GPU here: each shard gets {'' if args.gpus else 'up to '}{pretended}")
+    if len(run.plan.shards) > args.jobs == 1:
+        say("shards run one after another (more at once: --jobs)")
+    cpu_workers = config.node.cpu_workers or min(8, os.cpu_count() or 1)
+    progress = Progress(run.plan, sys.stderr, environ=os.environ)
+    with tempfile.TemporaryDirectory(prefix=f"gpuci-{run.name}-", ignore_cleanup_errors=True) as scratch:
+        options = LocalOptions(
+            run.tree.root,
+            run.out,
+            run.name,
+            chosen,
+            shared_out,
+            cpu_workers,
+            Path(scratch).resolve(),
+            whole_sets=args.gpus is not None,
+        )
+        try:
+            return LocalRun(run.plan, config, options, progress).run()
+        finally:
+            progress.close()
+
+
+def _widest(run: Run) -> int:
+    profiles: Sequence[str | None] = [shard.profile for shard in run.plan.shards] or [None]
+    return max(run.tree.config.profile(profile).gpus for profile in profiles)
+
+
+def _on_slurm(run: Run) -> list[ShardRun]:
+    """The shards as jobs; units that need no GPU are not ours to run there."""
+    config = run.tree.config
+    login = login_from(config.slurm, os.environ)
+    identity = Identity(f"{getpass.getuser()}/{run.tree.root.name}", run.name, 1, run.plan.sha or "")
+    options = SlurmOptions(run.out, identity, tuple(shard.index for shard in run.plan.shards))
+    with tempfile.TemporaryDirectory(prefix="gpuci-", ignore_cleanup_errors=True) as scratch:
+        taken = snapshot(run.tree.root, Path(scratch))
+        packed = archive(taken, Path(scratch) / "tree.tar")
+        for note in (*taken.notes, *packed.missing):
+            say(note)
+        connection = Connection(login, Path(scratch), say)
+        progress = Progress(run.plan, sys.stderr, environ=os.environ, elsewhere=True)
+        try:
+            return SlurmRun(run.plan, config, options, connection, progress, say).run(packed)
+        finally:
+            progress.close()

@@ -1,0 +1,158 @@
+"""What the sh texts in `texts/` print -> values. Pure.
+
+Answers come from a machine that other people use: a text that does not read as expected raises Garbled, and
+is then no answer at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LINE_SEPARATOR = "\x1e"  # stands for a line end inside one line of an answer
+
+
+class Garbled(ValueError):
+    """An answer that does not have its shape."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """The login node: the shared folder as it names it, and the programs that are missing."""
+
+    shared: str
+    host: str
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A job directory that was there already: who follows it, and the seconds since that one was heard."""
+
+    name: str
+    holder: str
+    age: int
+    token: str
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """What sbatch said about one job; `code` None: it was not called, because the queue knows the job."""
+
+    name: str
+    code: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """News of one job directory: its owner, the job id that runs there, and new bytes of the log."""
+
+    name: str
+    holder: str
+    claim: str
+    size: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Poll:
+    """One round trip. `queue` is squeue's text, None when it failed; then `error` is what it said."""
+
+    parts: tuple[LogPart, ...]
+    queue: str | None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What Slurm says of one job: the text of scontrol (with its exit code) and lines of sacct."""
+
+    code: int
+    text: str
+    accounting: str
+
+
+def parse_site(out: bytes) -> Site:
+    """Read the answer of prepare.sh; raises Garbled."""
+    pairs = [line.partition("=")[::2] for line in _lines(out) if "=" in line]
+    values = dict(pairs)
+    if not values.get("shared", "").startswith("/"):
+        raise Garbled(_text(out)[:200])
+    missing = tuple(value for name, value in pairs if name == "missing")
+    return Site(values["shared"], values.get("host", ""), missing)
+
+
+def parse_created(out: bytes) -> tuple[frozenset[str], tuple[Held, ...]]:
+    """Read the answer of create.sh: names that were made, and those that were there; raises Garbled."""
+    created, held = set(), []
+    for line in _lines(out):
+        match line.split(" "):
+            case ["created", name]:
+                created.add(name)
+            case ["exists", name, holder, age, token] if age.lstrip("-").isdecimal():
+                held.append(Held(name, holder, int(age), token))
+            case _:
+                raise Garbled(line[:200])
+    return frozenset(created), tuple(held)
+
+
+def parse_submitted(out: bytes) -> tuple[tuple[Submitted, ...], str | None]:
+    """Read the answer of submit.sh: what became of each job, or what squeue failed with; raises Garbled."""
+    submitted = []
+    for line in _lines(out):
+        word, _, rest = line.partition(" ")
+        if word == "queue":
+            return (), rest.replace(LINE_SEPARATOR, "\n").strip()
+        name, _, rest = rest.partition(" ")
+        code, _, text = rest.partition(" ")
+        if word == "known":
+            submitted.append(Submitted(name, None, ""))
+        elif word == "answer" and code.isdecimal():
+            submitted.append(Submitted(name, int(code), text.replace(LINE_SEPARATOR, "\n").strip()))
+        else:
+            raise Garbled(line[:200])
+    return tuple(submitted), None
+
+
+def parse_poll(out: bytes) -> Poll:
+    """Read the answer of poll.sh; raises Garbled, also when bytes are missing."""
+    parts: list[LogPart] = []
+    at = 0
+    while True:
+        end = out.find(b"\n", at)
+        if end < 0:
+            raise Garbled(f"the answer ends at byte {at}")
+        words = _text(out[at:end]).split(" ")
+        at = end + 1
+        match words:
+            case ["log", name, holder, claim, size, count] if size.isdecimal() and count.isdecimal():
+                data = out[at : at + int(count)]
+                at += int(count) + 1
+                if out[at - 1 : at] != b"\n":
+                    raise Garbled(f"bytes of {name} are missing")
+                parts.append(LogPart(name, holder, claim, int(size), data))
+            case ["queue", code] if code.isdecimal():
+                text = _text(out[at:])
+                return Poll(tuple(parts), text) if code == "0" else Poll(tuple(parts), None, text.strip())
+            case _:
+                raise Garbled(" ".join(words)[:200])
+
+
+def parse_details(out: bytes) -> Details:
+    """Read the answer of details.sh; raises Garbled."""
+    first, *others = _lines(out) or [""]
+    word, _, rest = first.partition(" ")
+    code, _, text = rest.partition(" ")
+    if word != "scontrol" or not code.isdecimal():
+        raise Garbled(first[:200])
+    accounting = [line.removeprefix("sacct ") for line in others if line.startswith("sacct ")]
+    return Details(int(code), text.replace(LINE_SEPARATOR, "\n").strip(), "\n".join(accounting))
+
+
+def _lines(out: bytes) -> list[str]:
+    """Not `splitlines`, which takes LINE_SEPARATOR for an end of line."""
+    return [line for line in _text(out).split("\n") if line]
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

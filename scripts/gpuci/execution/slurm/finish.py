@@ -1,0 +1,121 @@
+"""A try that is over -> its results here, and what they mean."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuci.errors import GpuciError
+from gpuci.execution.outputs import Outputs, read_outputs
+from gpuci.execution.slurm import fate, fetched, states
+from gpuci.execution.slurm.answers import Garbled
+from gpuci.execution.slurm.attempt import Attempt, Step
+from gpuci.execution.slurm.fate import Fate
+from gpuci.execution.slurm.remote import Cluster
+from gpuci.model import ShardRun
+
+_SETTLE_SECONDS = (
+    15.0  # for the login node to see what the compute node wrote (NFS attribute caches: 3 to 60 s)
+)
+_PAUSE_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of a try."""
+
+    run: ShardRun
+    fate: Fate
+
+
+class Finish:
+    """Brings results of tries into their folders. `pause` waits some seconds."""
+
+    def __init__(self, cluster: Cluster, pause: Callable[[float], None]) -> None:
+        self._cluster = cluster
+        self._pause = pause
+
+    def collect(self, attempt: Attempt, step: Step, folder: Path, now: float) -> Ended:
+        """Fetch, read and judge; a cluster that does not answer leaves what the log brought."""
+        outputs, problems = self._outputs(attempt, folder)
+        facts = self._facts(attempt)
+        fated = self._judge(attempt, step, outputs, facts)
+        run = ShardRun(
+            index=attempt.index,
+            records=outputs.records,
+            verdict=outputs.verdict,
+            wall_seconds=_wall(attempt, outputs, now),
+            queue_seconds=_queue(attempt, facts),
+            attempt=attempt.number,
+            problem="; ".join(problems),
+            node=attempt.row.node if attempt.row else "",
+            fate=fated.verdict,
+            reason=fated.reason,
+        )
+        return Ended(run, fated)
+
+    def without_fetching(self, attempt: Attempt, step: Step, folder: Path, now: float) -> Ended:
+        """The same from the log alone, when there is no time."""
+        outputs = read_outputs(folder, attempt.log)
+        fated = Fate(step.verdict, step.reason, retry=False, exclude=None)
+        run = ShardRun(
+            index=attempt.index,
+            records=tuple(attempt.log.records),
+            verdict=outputs.verdict,
+            wall_seconds=_wall(attempt, outputs, now),
+            attempt=attempt.number,
+            fate=step.verdict,
+            reason=step.reason,
+        )
+        return Ended(run, fated)
+
+    def _outputs(self, attempt: Attempt, folder: Path) -> tuple[Outputs, list[str]]:
+        """Fetch until journal and verdict agree, or time is up."""
+        until = time.monotonic() + _SETTLE_SECONDS
+        while True:
+            try:
+                problems = fetched.unpack(self._cluster.fetch(attempt.name), folder)
+            except GpuciError as error:
+                problems = [f"its results can't be brought here: {error.what}"]
+            outputs = read_outputs(folder, attempt.log)
+            claims_more = attempt.log.verdict is not None and outputs.problem
+            if not claims_more or problems or time.monotonic() > until:
+                return outputs, problems
+            self._pause(_PAUSE_SECONDS)
+
+    def _facts(self, attempt: Attempt) -> states.JobFacts | None:
+        """What Slurm says of its job: the controller, else the accounting; None if neither knows it."""
+        if not attempt.job_id:
+            return None
+        try:
+            details = self._cluster.details(attempt.job_id, attempt.name)
+        except (GpuciError, Garbled):
+            return None
+        if details.code == 0:
+            return states.parse_job(details.text)
+        return states.from_accounting(details.accounting, attempt.name, attempt.key)
+
+    def _judge(self, attempt: Attempt, step: Step, outputs: Outputs, facts: states.JobFacts | None) -> Fate:
+        imposed = attempt.ending or step
+        if imposed.verdict:
+            return Fate(imposed.verdict, imposed.reason, retry=False, exclude=None)
+        return fate.judge(facts, outputs.verdict, outputs.problem, attempt.log.text)
+
+
+def _wall(attempt: Attempt, outputs: Outputs, now: float) -> float:
+    verdict = outputs.verdict or {}
+    started, ended = verdict.get("started"), verdict.get("ended")
+    if isinstance(started, (int, float)) and isinstance(ended, (int, float)):
+        return max(0.0, ended - started)
+    return 0.0 if attempt.began is None else now - attempt.began
+
+
+def _queue(attempt: Attempt, facts: states.JobFacts | None) -> float:
+    """Seconds between submission and start by Slurm's clock, else as they were seen from here."""
+    if facts is not None and facts.submit_time is not None and facts.start_time is not None:
+        return max(0.0, facts.start_time - facts.submit_time)
+    if attempt.began is None or attempt.submitted is None:
+        return 0.0
+    return max(0.0, attempt.began - attempt.submitted)

@@ -1,0 +1,76 @@
+"""How often to look, and what to call what was seen. Pure: times are given (monotonic seconds)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuci.execution.slurm import states
+from gpuci.execution.slurm.attempt import Attempt
+
+RUNNING_SECONDS = 1.0
+ENDING_SECONDS = 0.25  # a job that is about to be over
+FIRST_SECONDS, LONGEST_SECONDS, GROWTH = 1.0, 15.0, 1.4  # while all wait, and while nobody answers
+
+
+class Clock:
+    """Intervals between polls; remembers since when there was no answer, and what was said of it."""
+
+    def __init__(self) -> None:
+        self._waiting = FIRST_SECONDS
+        self._backoff = FIRST_SECONDS
+        self._silent_since: float | None = None
+        self._said = ""
+        self._states: list[str] = []
+
+    def heard(self, now: float) -> None:
+        """An answer came."""
+        self._silent_since = None
+        self._backoff = FIRST_SECONDS
+
+    def silent(self, now: float) -> float:
+        """No answer came: for how many seconds now."""
+        if self._silent_since is None:
+            self._silent_since = now
+        return now - self._silent_since
+
+    def backoff(self) -> float:
+        """Seconds until the next attempt to reach the cluster."""
+        seconds, self._backoff = self._backoff, min(LONGEST_SECONDS, self._backoff * GROWTH)
+        return seconds
+
+    def is_news(self, text: str) -> bool:
+        """Whether this was not what was said last; the empty text is for all is well."""
+        said, self._said = self._said, text
+        return text != said
+
+    def interval(self, attempts: Sequence[Attempt], news: bool) -> float:
+        """Seconds until the next look: often while something runs, ever more seldom while all wait."""
+        if any(map(_is_ending, attempts)):
+            return ENDING_SECONDS
+        if any(attempt.began is not None or attempt.claim != "-" for attempt in attempts):
+            return RUNNING_SECONDS
+        before, self._states = (
+            self._states,
+            [attempt.row.state if attempt.row else "" for attempt in attempts],
+        )
+        if news or before != self._states:
+            self._waiting = FIRST_SECONDS
+        seconds, self._waiting = self._waiting, min(LONGEST_SECONDS, self._waiting * GROWTH)
+        return seconds
+
+
+def _is_ending(attempt: Attempt) -> bool:
+    over = attempt.log.end_code is not None or attempt.log.verdict is not None
+    return over or attempt.terminal_since is not None or attempt.ending is not None
+
+
+def state_text(attempt: Attempt) -> str:
+    """What Slurm says of a try, for people."""
+    if attempt.row is None:
+        return "submitted" if attempt.submitted is not None else "not submitted yet"
+    row = attempt.row
+    if states.is_terminal(row.state):
+        return f"over ({row.state})"
+    if states.is_waiting(row.state):
+        return f"waiting: {states.reason_text(row.reason)}"
+    return f"running on {row.node}" if row.node else "running"

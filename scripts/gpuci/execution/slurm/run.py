@@ -1,0 +1,285 @@
+"""Run the shards of a plan as Slurm jobs: one process follows them all."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from gpuci.config.model import Config
+from gpuci.errors import GpuciError
+from gpuci.execution import jobs, node_package
+from gpuci.execution.delivery.archive import Archive
+from gpuci.execution.delivery.cleaning import clean
+from gpuci.execution.delivery.remote import deliver
+from gpuci.execution.slurm import follow, states
+from gpuci.execution.slurm.answers import Garbled, Poll
+from gpuci.execution.slurm.attempt import Attempt, Do, Step, advance
+from gpuci.execution.slurm.begin import Beginning
+from gpuci.execution.slurm.finish import Ended, Finish
+from gpuci.execution.slurm.interrupts import Interrupted, Interrupts
+from gpuci.execution.slurm.launch import Identity, Launch
+from gpuci.execution.slurm.remote import Cluster
+from gpuci.execution.transport.connection import Connection, LinkLost
+from gpuci.model import Plan, ShardRun
+from gpuci.results.ownership import shard_folder
+from gpuci.results.retry import remaining
+from gpuci.results.verdict import shard_name
+
+_CANCEL_AGAIN_SECONDS = 10.0
+
+
+class Listener(Protocol):
+    """Who watches a run."""
+
+    def feed(self, shard: int, record: dict[str, Any]) -> None:
+        """A record of a shard, as it was written."""
+
+    def state(self, shard: int, text: str) -> None:
+        """What Slurm says of a shard."""
+
+    def tick(self, now: float) -> None:
+        """Time went by (epoch seconds)."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run: `out` gets a folder a shard, `shards` are the indices to run."""
+
+    out: Path
+    identity: Identity
+    shards: tuple[int, ...]
+    registry_credential: str = ""
+
+
+class SlurmRun:
+    """Delivers a tree, submits its shards, follows them to their ends, brings the results."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        config: Config,
+        options: Options,
+        connection: Connection,
+        listener: Listener,
+        say: Callable[[str], None],
+    ) -> None:
+        self._plan = plan
+        self._config = config
+        self._options = options
+        self._connection = connection
+        self._listener = listener
+        self._say = say
+        self._cluster = Cluster(connection, secrets.token_hex(8), self._pause)
+        self._finish = Finish(self._cluster, self._pause)
+        self._interrupts = Interrupts()
+        self._heeded = 0
+        self._live: list[Attempt] = []
+        self._done: list[ShardRun] = []
+        self._spent: list[str] = []
+        self._clock = follow.Clock()
+
+    def run(self, archive: Archive) -> list[ShardRun]:
+        """Run everything; returns also after a signal, with what was finished by then."""
+        with self._interrupts, self._connection:
+            try:
+                with self._interrupts.cutting():
+                    self._begin(archive)
+            except Interrupted:
+                pass
+            while self._live:
+                self._heed()
+                self._round()
+            self._leave_tidy()
+        never = [
+            ShardRun(index, (), {"verdict": "cancelled", "reason": "the run was stopped before it began"})
+            for index in self._options.shards
+            if index not in {run.index for run in self._done}
+        ]
+        return sorted([*self._done, *never], key=lambda run: (run.index, run.attempt))
+
+    # -- the beginning -----------------------------------------------------------------------------
+
+    def _begin(self, archive: Archive) -> None:
+        site = self._cluster.prepare(self._config.slurm["shared-dir"])
+        for line in clean(self._connection, site.shared):
+            self._say(line)
+        package = self._options.out / "gpuci_node.pyz"
+        node_package.build(package)
+        delivered = deliver(self._connection, site.shared, archive, package, self._say)
+        self._launch = Launch(
+            self._plan,
+            self._config,
+            self._options.identity,
+            site.shared,
+            delivered.tree,
+            self._options.registry_credential,
+        )
+        self._beginning = Beginning(self._cluster, self._launch, delivered.node, self._say)
+        self._create(
+            [
+                self._launch.attempt(index, 1, jobs.shard_units(self._plan, index))
+                for index in self._options.shards
+            ]
+        )
+
+    def _create(self, attempts: Sequence[Attempt]) -> None:
+        for attempt in self._beginning.create(attempts):
+            self._folder(attempt).mkdir(parents=True, exist_ok=True)
+            self._live.append(attempt)
+
+    def _folder(self, attempt: Attempt) -> Path:
+        return self._options.out / shard_folder(attempt.index, attempt.number)
+
+    # -- following ---------------------------------------------------------------------------------
+
+    def _round(self) -> None:
+        """Submit what is due, look once, act on what was seen, wait."""
+        try:
+            with self._interrupts.cutting():
+                self._beginning.submit(self._live, time.monotonic())
+            with self._interrupts.cutting():
+                poll = self._cluster.poll({attempt.name: attempt.offset for attempt in self._live})
+        except Interrupted:
+            return
+        except (LinkLost, Garbled) as error:
+            self._without_link(error)
+            return
+        self._clock.heard(time.monotonic())
+        news = self._take(poll)
+        rows = None if poll.queue is None else states.parse_queue(poll.queue)
+        self._say_once("" if rows is not None else f"Slurm does not answer: {poll.error}")
+        for attempt in list(self._live):
+            if attempt.submit_at is None:
+                self._act(attempt, advance(attempt, rows, time.monotonic(), self._queue_timeout))
+            elif attempt.ending is not None:
+                self._over(attempt, attempt.ending)
+        self._cancel_those_ending()
+        self._pause(self._clock.interval(self._live, news))
+
+    @property
+    def _queue_timeout(self) -> float:
+        return float(self._config.slurm["queue-timeout"])
+
+    def _take(self, poll: Poll) -> bool:
+        """Take the news of a poll; whether there were any."""
+        by_name = {attempt.name: attempt for attempt in self._live}
+        news = False
+        for part in poll.parts:
+            attempt = by_name[part.name]
+            attempt.claim = part.claim if part.claim != "withdrawn" else "-"
+            attempt.held_by = "" if part.holder == self._cluster.owner else part.holder
+            news = news or bool(part.data)
+            with (self._folder(attempt) / "log").open("ab") as stream:
+                stream.write(part.data)
+            for record in attempt.take_log(part.data, time.monotonic()):
+                self._listener.feed(attempt.index, record)
+        return news
+
+    def _act(self, attempt: Attempt, step: Step) -> None:
+        self._listener.state(attempt.index, follow.state_text(attempt))
+        if step.do is Do.FINISH:
+            self._over(attempt, step)
+        elif step.do is Do.SUBMIT:
+            self._say(f"{shard_name(attempt.index)}: {step.reason}: submitted again")
+            attempt.submit_at = 0.0
+        elif step.do is Do.CANCEL:
+            self._say(f"{shard_name(attempt.index)}: {step.reason}: cancelled")
+            attempt.ending = step
+
+    def _without_link(self, error: Exception) -> None:
+        what = error.what if isinstance(error, GpuciError) else f"an answer was cut off ({error})"
+        self._say_once(f"no link to the login node: {what}; trying again")
+        if self._clock.silent(time.monotonic()) > 2 * float(self._config.slurm["lease-seconds"]):
+            self._leave("infra", "the login node did not answer for too long")
+        self._pause(self._clock.backoff())
+
+    def _say_once(self, text: str) -> None:
+        if self._clock.is_news(text):
+            self._say(text or "the cluster answers again")
+
+    def _pause(self, seconds: float) -> None:
+        self._interrupts.wait(seconds, lambda: self._listener.tick(time.time()))
+
+    # -- ends ----------------------------------------------------------------------------------------
+
+    def _over(self, attempt: Attempt, step: Step) -> None:
+        try:
+            with self._interrupts.cutting():
+                ended = self._finish.collect(attempt, step, self._folder(attempt), time.monotonic())
+        except Interrupted:
+            return  # it is still there in the next round
+        self._add(attempt, ended)
+        if ended.fate.retry and attempt.number == 1 and not self._interrupts.count:
+            self._retry(attempt, ended)
+
+    def _add(self, attempt: Attempt, ended: Ended) -> None:
+        self._live.remove(attempt)
+        self._done.append(ended.run)
+        if ended.fate.verdict in ("passed", "failed", "cancelled") and not attempt.held_by:
+            self._spent.append(attempt.name)
+        reason = f": {ended.fate.reason}" if ended.fate.reason else ""
+        self._say(f"{shard_name(attempt.index)}: {ended.fate.verdict.replace('_', ' ')}{reason}")
+
+    def _retry(self, attempt: Attempt, ended: Ended) -> None:
+        """Once more elsewhere, only what the journal lacks."""
+        rest = remaining(attempt.units, [ended.run.records])
+        if not rest.units:
+            return
+        exclude = [*attempt.exclude, *filter(None, [ended.fate.exclude])]
+        self._say(f"{shard_name(attempt.index)}: one more try, without {', '.join(exclude) or 'change'}")
+        self._create([self._launch.attempt(attempt.index, attempt.number + 1, rest.units, exclude)])
+
+    # -- cancelling ----------------------------------------------------------------------------------
+
+    def _heed(self) -> None:
+        """First signal: cancel the jobs and wait for their ends. Second: leave."""
+        if self._interrupts.count == self._heeded:
+            return
+        self._heeded = self._interrupts.count
+        if self._heeded > 1:
+            self._leave("cancelled", "the run was cancelled, and left by a second signal")
+            return
+        self._say("cancelling the jobs of this run")
+        for attempt in self._live:
+            attempt.ending = attempt.ending or Step(Do.CANCEL, "the run was cancelled", "cancelled")
+
+    def _cancel_those_ending(self) -> None:
+        now = time.monotonic()
+        due = [attempt for attempt in self._live if attempt.is_to_cancel(now, _CANCEL_AGAIN_SECONDS)]
+        if not due:
+            return
+        names = [attempt.name for attempt in due]
+        try:
+            with self._interrupts.cutting():
+                self._cluster.withdraw(names)
+                rows = states.parse_queue(self._cluster.queue(names).out.decode("utf-8", "replace"))
+                ids = [row.job_id for attempt in due for row in attempt.own(rows)]
+                said = self._cluster.cancel(ids).err if ids else ""
+        except (Interrupted, LinkLost):
+            return
+        for attempt in due:
+            attempt.cancelled_at = now
+        if said.strip():
+            self._say(f"scancel: {said.strip()}")
+
+    def _leave(self, verdict: str, reason: str) -> None:
+        for attempt in list(self._live):
+            step = Step(Do.FINISH, reason, verdict)
+            now = time.monotonic()
+            self._add(attempt, self._finish.without_fetching(attempt, step, self._folder(attempt), now))
+        lease = self._config.slurm["lease-seconds"]
+        self._say(f"jobs that are left end by themselves when nobody renews their lease ({lease:g} s)")
+
+    def _leave_tidy(self) -> None:
+        """Remove what is not needed any more on the shared folder; what broke stays to be looked at."""
+        if self._heeded == 1:
+            self._say("nothing of this run is in the queue any more")
+        try:
+            if self._spent and self._heeded < 2:
+                self._cluster.remove(self._spent)
+        except (LinkLost, Interrupted):
+            pass  # cleaning of a later run takes them

@@ -1,0 +1,2 @@
+# cancel ID...: end these jobs.
+exec scancel -- "$@"

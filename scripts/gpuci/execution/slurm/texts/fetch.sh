@@ -1,0 +1,2 @@
+# fetch SHARED NAME: what a job left.
+cd -- "$1/jobs/$2/out" && exec tar -cf - .

@@ -1,0 +1,18 @@
+# submit SHARED NAMES NAME...: submit each job that the queue does not know (NAMES: all, joined by commas).
+shared=$1 names=$2
+shift 2
+known=$(squeue -h -t all -n "$names" -o '%j|%i|%k' 2>&1) || {
+  printf 'queue %s\n' "$known" | tr '\n' '\036'
+  exit 0
+}
+for name; do
+  case "
+$known" in
+    *"
+$name|"*) printf 'known %s\n' "$name" ;;
+    *)
+      answer=$(sbatch --parsable "$shared/jobs/$name/job.sh" 2>&1 </dev/null)
+      printf 'answer %s %s %s\n' "$name" "$?" "$(printf '%s' "$answer" | tr '\n' '\036')"
+      ;;
+  esac
+done

@@ -1,0 +1,257 @@
+"""The texts for the login node, run by a shell here, with programs that stand in for Slurm's."""
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuci.errors import ConfigError, GpuciError
+from gpuci.execution.slurm import answers
+from gpuci.execution.slurm.remote import Cluster
+from gpuci.execution.transport.connection import Answer, LinkLost
+
+PROGRAMS = {
+    "squeue": 'cat "$HOME/queue" || { echo "slurm_load_jobs error: down" >&2; exit 1; }',
+    "sbatch": 'for last; do :; done\necho "$last" >>"$HOME/submitted"\ncat "$HOME/sbatch"\nexit "$(cat "$HOME/sbatch-code")"',
+    "scontrol": 'cat "$HOME/scontrol" || { echo "slurm_load_jobs error: Invalid job id specified"; exit 1; }',
+    "sacct": 'cat "$HOME/sacct"',
+    "scancel": 'echo "$@" >>"$HOME/cancelled"',
+}
+TREE, NODE = "a" * 64, "b" * 64
+
+
+class Here:
+    """Runs texts on this machine; loses the link as often as it is told."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.path = f"{home}/bin:{os.environ['PATH']}"
+        self.lose = 0
+        self.sent: list[str] = []
+
+    def run(self, text: str, *args: str, stdin: bytes = b"", timeout: float = 60.0) -> Answer:
+        self.sent.append(text.split()[1])
+        if self.lose:
+            self.lose -= 1
+            raise LinkLost("the link is gone")
+        done = subprocess.run(
+            ["sh", "-c", text, "gpuci", *args],
+            input=stdin,
+            capture_output=True,
+            env={"HOME": str(self.home), "PATH": self.path},
+            timeout=timeout,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr.decode())
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    (tmp_path / "bin").mkdir()
+    for name, body in PROGRAMS.items():
+        path = tmp_path / "bin" / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+    for name, text in {"queue": "", "sbatch": "17\n", "sbatch-code": "0"}.items():
+        (tmp_path / name).write_text(text)
+    return Here(tmp_path)
+
+
+def cluster_of(here: Here, owner: str = "me") -> Cluster:
+    cluster = Cluster(here, owner, pause=lambda seconds: None)
+    site = cluster.prepare(None)
+    (Path(site.shared) / "trees" / f"{TREE}.tar").write_bytes(b"tar")
+    (Path(site.shared) / "nodes" / f"{NODE}.pyz").write_bytes(b"zip")
+    return cluster
+
+
+@pytest.fixture
+def cluster(here: Here) -> Cluster:
+    return cluster_of(here)
+
+
+def create(cluster: Cluster, *names: str, token: str = "t" * 32) -> tuple[frozenset[str], list[answers.Held]]:
+    files = {"token": f"{token}\n", "job.json": "{}", "job.sh": "#!/bin/sh\n"}
+    created, held = cluster.create(TREE, NODE, {name: files for name in names})
+    return created, list(held)
+
+
+def job(cluster: Cluster, name: str) -> Path:
+    return Path(cluster.shared) / "jobs" / name
+
+
+def test_prepare_makes_private_folders_below_home(here: Here) -> None:
+    cluster = cluster_of(here)
+    assert cluster.shared == f"{here.home}/.local/share/gpuci"
+    assert {path.name for path in Path(cluster.shared).iterdir()} == {"jobs", "trees", "nodes"}
+    assert Path(cluster.shared).stat().st_mode & 0o077 == 0
+
+
+def test_prepare_names_the_programs_that_are_missing(here: Here) -> None:
+    (here.home / "bin" / "scancel").unlink()
+    for name in ("sh", "mkdir", "uname", "sha256sum", "tar"):
+        (here.home / "bin" / name).symlink_to(shutil.which(name) or name)
+    here.path = f"{here.home}/bin"
+    with pytest.raises(ConfigError, match="has no scancel"):
+        Cluster(here, "me").prepare(None)
+
+
+def test_a_job_directory_holds_all_or_is_not_there(cluster: Cluster) -> None:
+    assert create(cluster, "one", "two") == (frozenset({"one", "two"}), [])
+    found = {path.name for path in job(cluster, "one").iterdir()}
+    assert found == {"token", "job.json", "job.sh", "tree.tar", "gpuci_node.pyz", "owner.01", "lease", "out"}
+    assert job(cluster, "one").joinpath("tree.tar").stat().st_nlink == 3
+    assert job(cluster, "one").joinpath("job.json").stat().st_mode & 0o077 == 0
+    (Path(cluster.shared) / "trees" / f"{TREE}.tar").unlink()
+    with pytest.raises(GpuciError, match="`create` failed"):
+        create(cluster, "three")
+    assert sorted(path.name for path in job(cluster, "").iterdir()) == ["one", "two"]
+
+
+def test_a_second_runner_is_told_who_follows_a_job(here: Here, cluster: Cluster) -> None:
+    create(cluster, "one")
+    os.utime(job(cluster, "one") / "lease", (time.time() - 500,) * 2)
+    _created, (held,) = create(cluster_of(here, "other"), "one", token="u" * 32)
+    assert (held.name, held.holder, held.token) == ("one", "me", "t" * 32)
+    assert 495 <= held.age <= 510
+
+
+def test_only_one_runner_takes_a_job_over(here: Here, cluster: Cluster) -> None:
+    create(cluster, "one")
+    first, second = cluster_of(here, "first"), cluster_of(here, "second")
+    _created, (held,) = create(first, "one")
+    assert first.adopt(held)
+    assert not second.adopt(held)
+    (part,) = cluster.poll({"one": 0}).parts
+    assert part.holder == "first"
+
+
+def test_takeovers_can_go_on(here: Here, cluster: Cluster) -> None:
+    create(cluster, "one")
+    for number in range(12):
+        runner = cluster_of(here, f"runner{number}")
+        _created, (held,) = create(runner, "one")
+        assert runner.adopt(held)
+    assert cluster.poll({"one": 0}).parts[0].holder == "runner11"
+
+
+def test_what_the_queue_knows_is_not_submitted_again(here: Here, cluster: Cluster) -> None:
+    create(cluster, "one", "two", "one2")
+    (here.home / "queue").write_text("one2|15|gpuci key=x\n")
+    submitted, error = cluster.submit(["one", "two", "one2"])
+    assert error is None
+    assert [(each.name, each.code, each.text) for each in submitted] == [
+        ("one", 0, "17"),
+        ("two", 0, "17"),
+        ("one2", None, ""),
+    ]
+    jobs = (here.home / "submitted").read_text().split()
+    assert jobs == [str(job(cluster, name) / "job.sh") for name in ("one", "two")]
+
+
+def test_a_queue_that_does_not_answer_submits_nothing(here: Here, cluster: Cluster) -> None:
+    (here.home / "queue").unlink()
+    submitted, error = cluster.submit(["one"])
+    assert submitted == ()
+    assert error is not None
+    assert "slurm_load_jobs error: down" in error
+    assert not (here.home / "submitted").exists()
+
+
+def test_what_sbatch_says_keeps_its_lines(here: Here, cluster: Cluster) -> None:
+    (here.home / "sbatch").write_text("sbatch: error: one\nsbatch: error: two\n")
+    (here.home / "sbatch-code").write_text("1")
+    (answer,), _error = cluster.submit(["one"])
+    assert (answer.code, answer.text) == (1, "sbatch: error: one\nsbatch: error: two")
+
+
+def test_a_poll_renews_the_lease_and_brings_new_bytes(here: Here, cluster: Cluster) -> None:
+    create(cluster, "one", "two")
+    log = b"a\n\0\xff\xe4 log 1 2 3\nqueue 0\n"
+    (job(cluster, "one") / "slurm.out").write_bytes(log)
+    (job(cluster, "two") / "claim").mkdir()
+    (job(cluster, "two") / "claim" / "job").write_text("17\n")
+    (here.home / "queue").write_text("17|two|RUNNING|None|gpu001|gpuci key=x\n")
+    poll = cluster.poll({"one": 2, "two": 0})
+    assert poll.queue == "17|two|RUNNING|None|gpu001|gpuci key=x\n"
+    assert poll.parts == (
+        answers.LogPart("one", "me", "-", len(log), log[2:]),
+        answers.LogPart("two", "me", "17", 0, b""),
+    )
+    assert (job(cluster, "one") / "lease").read_text() == "000000000001"
+    cluster.poll({"one": 0})
+    assert (job(cluster, "one") / "lease").read_text() == "000000000002"
+
+
+def test_a_poll_leaves_the_lease_of_another_runner_alone(here: Here, cluster: Cluster) -> None:
+    create(cluster, "one")
+    _created, (held,) = create(cluster_of(here, "other"), "one")
+    cluster_of(here, "other").adopt(held)
+    (part,) = cluster.poll({"one": 0}).parts
+    assert part.holder == "other"
+    assert (job(cluster, "one") / "lease").read_text() == "000000000000"
+
+
+def test_a_poll_brings_the_logs_also_when_slurm_does_not_answer(here: Here, cluster: Cluster) -> None:
+    create(cluster, "one")
+    (job(cluster, "one") / "slurm.out").write_bytes(b"text")
+    (here.home / "queue").unlink()
+    poll = cluster.poll({"one": 0})
+    assert (poll.parts[0].data, poll.queue) == (b"text", None)
+    assert "slurm_load_jobs error" in poll.error
+
+
+def test_a_poll_of_a_directory_that_is_gone_says_so(cluster: Cluster) -> None:
+    (part,) = cluster.poll({"gone": 0}).parts
+    assert (part.holder, part.size) == ("-", 0)
+
+
+def test_withdrawn_jobs_can_not_begin(cluster: Cluster) -> None:
+    create(cluster, "one", "two")
+    (job(cluster, "two") / "claim").mkdir()
+    (job(cluster, "two") / "claim" / "job").write_text("17\n")
+    cluster.withdraw(["one", "two"])
+    assert [part.claim for part in cluster.poll({"one": 0, "two": 0}).parts] == ["withdrawn", "17"]
+
+
+def test_details_come_from_the_accounting_when_the_controller_forgot(here: Here, cluster: Cluster) -> None:
+    (here.home / "sacct").write_text("17|one|COMPLETED|gpu001|gpuci key=x\n")
+    details = cluster.details("17", "one")
+    assert (details.code, details.accounting) == (1, "17|one|COMPLETED|gpu001|gpuci key=x")
+    assert "Invalid job id" in details.text
+    (here.home / "scontrol").write_text("JobId=17 JobState=COMPLETED Comment=a b\n")
+    assert cluster.details("17", "one") == answers.Details(0, "JobId=17 JobState=COMPLETED Comment=a b", "")
+
+
+def test_only_own_directories_are_removed(here: Here, cluster: Cluster) -> None:
+    create(cluster, "one")
+    create(cluster_of(here, "other"), "two")
+    cluster.remove(["one", "two", "three"])
+    assert [path.name for path in job(cluster, "").iterdir()] == ["two"]
+
+
+def test_a_lost_link_is_tried_again_but_for_a_submission(here: Here, cluster: Cluster) -> None:
+    here.lose = 2
+    assert create(cluster, "one")[0] == {"one"}
+    here.lose = 1
+    with pytest.raises(LinkLost):
+        cluster.submit(["one"])
+
+
+def test_a_repeated_creation_finds_its_own(here: Here, cluster: Cluster) -> None:
+    create(cluster, "one")
+    _created, (held,) = create(cluster, "one")
+    assert held.holder == cluster.owner
+
+
+@pytest.mark.parametrize(
+    "out",
+    [b"", b"log one me - 5 5\nab", b"log one me - x 5\n", b"queue\n", b"log one me - 2 2\nabXqueue 0\n"],
+    ids=["empty", "cut", "no number", "no code", "no line end"],
+)
+def test_a_garbled_poll_is_no_answer(out: bytes) -> None:
+    with pytest.raises(answers.Garbled):
+        answers.parse_poll(out)
