@@ -1,0 +1,141 @@
+"""Making the connection: the login nodes in turn, again after pauses of random length."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuci.errors import GpuciError
+from gpuci.execution.transport import credentials, ssh_options
+from gpuci.execution.transport.login import Host, Login
+from gpuci.execution.transport.master import Master, environment
+from gpuci.execution.transport.messages import IDENTITY, LATER, REFUSED, Message, explain, plain
+
+LONGEST_PAUSE = 15.0
+
+
+class LinkLost(GpuciError):
+    """No answer came. `sent`: the command may have run, in part too; `retry`: asking again may help."""
+
+    def __init__(
+        self, what: str, *, why: str = "", then: str = "", sent: bool = True, retry: bool = True
+    ) -> None:
+        super().__init__(what, why=why, then=then)
+        self.sent = sent
+        self.retry = retry
+
+
+@dataclass
+class Counts:
+    """Attempts to connect, connections that stood, commands that were sent."""
+
+    attempts: int = 0
+    connections: int = 0
+    commands: int = 0
+
+
+def pause(attempt: int, end: float) -> None:
+    """Sleep before attempt number `attempt` + 2, by "full jitter": many that failed together come apart.
+
+    Between 0 and 1, 2, 4, … seconds, not beyond `end`. Marc Brooker: Exponential Backoff And Jitter, 2015.
+    """
+    longest = min(LONGEST_PAUSE, 2.0**attempt)
+    time.sleep(max(0.0, min(random.uniform(0.1, longest), end - time.monotonic())))
+
+
+class Dialer:
+    """Connects; remembers which login node answered last, and what was told already."""
+
+    def __init__(self, login: Login, directory: Path, say: Callable[[str], None], counts: Counts) -> None:
+        self._login = login
+        self._directory = directory
+        self._say = say
+        self._counts = counts
+        self._env = environment(login, os.environ)
+        self._hosts = list(login.targets)
+        self._told: dict[Host, str] = {}
+        self._masters = itertools.count(1)
+
+    def connect(self, end: float) -> tuple[Master, Host]:
+        """Return a master that stands; `end` is on the monotonic clock. Raises LinkLost."""
+        failed: dict[Host, Message] = {}
+        for attempt in itertools.count():
+            for host in self._hosts:
+                if host in failed and not failed[host].retry:
+                    continue
+                result = self._attempt(host, end)
+                if isinstance(result, Master):
+                    self._stands(host)
+                    return result, host
+                failed[host] = result
+                self._tell(host, result)
+            if time.monotonic() >= end or not any(message.retry for message in failed.values()):
+                break
+            pause(attempt, end)
+        raise self._unreachable(failed)
+
+    def _stands(self, host: Host) -> None:
+        self._counts.connections += 1
+        self._told.clear()
+        self._hosts.remove(host)
+        self._hosts.insert(0, host)
+
+    def _attempt(self, host: Host, end: float) -> Master | Message:
+        self._counts.attempts += 1
+        left = max(1.0, end - time.monotonic())
+        try:
+            with credentials.keys_in(self._directory, self._login, left) as key:
+                text = ssh_options.config_text(self._login, str(self._directory), key=key)
+                (self._directory / "config").write_text(text)
+                return self._start(host, left)
+        except GpuciError as error:
+            return Message(REFUSED, error.what, error.why, error.then)
+
+    def _start(self, host: Host, left: float) -> Master | Message:
+        # A new name each time: a socket that a killed master left behind is in nobody's way.
+        control = f"{self._directory}/m{next(self._masters)}"
+        way = self._login.way
+        command = ssh_options.master_arguments(host, way, str(self._directory), control)
+        seconds = min(left, self._login.connect_timeout * (1.0 + len(way)) + 5)
+        end = time.monotonic() + seconds
+        master = Master(command, control, self._directory, self._env)
+        ready = False
+        try:
+            ready = master.ready(seconds)
+        finally:
+            if not ready:
+                master.end()
+        if ready:
+            return master
+        return _too_slow(host, seconds) if time.monotonic() >= end else explain(master.said(), host.name)
+
+    def _tell(self, host: Host, message: Message) -> None:
+        if self._told.get(host) != message.what:
+            self._told[host] = message.what
+            more = "; trying again" if message.retry else ""
+            self._say(plain(f"ssh to {host}: {message.what}{more}"))
+
+    def _unreachable(self, failed: Mapping[Host, Message]) -> LinkLost:
+        # What worked once in this run was right: a home or an account service can be away for a while.
+        worked = self._counts.connections > 0
+        retry = any(message.retry or (worked and message.kind != IDENTITY) for message in failed.values())
+        first = next(iter(failed.values()))
+        if len({message.what for message in failed.values()}) == 1:
+            return LinkLost(first.what, why=first.why, then=first.then, sent=False, retry=retry)
+        lines = "\n        ".join(f"{host}: {message.what}" for host, message in failed.items())
+        then = "\n        ".join(dict.fromkeys(message.then for message in failed.values() if message.then))
+        return LinkLost("no login node can be reached", why=lines, then=then, sent=False, retry=retry)
+
+
+def _too_slow(host: Host, seconds: float) -> Message:
+    return Message(
+        LATER,
+        f"{host} did not let us in within {seconds:.0f} s",
+        "the login node is overloaded, or what it asks about accounts and homes is slow",
+        "try a plain `ssh` from this machine; ask the cluster's admins",
+    )

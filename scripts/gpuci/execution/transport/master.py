@@ -1,0 +1,146 @@
+"""The ssh process that holds the one connection, and the programs that use it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from gpuci.execution.transport import ssh_options
+from gpuci.execution.transport.login import AGENT, Login
+
+END_SECONDS = 3.0
+CHECK_SECONDS = 5.0
+
+# Ends ssh when we do, however that comes about: then the pipe on its standard input ends without a line,
+# and keys that lie there are removed first. Not PR_SET_PDEATHSIG: that is bound to the thread that starts
+# a child, and Linux alone has it. $0 is the private directory.
+_GUARD = """\
+"$@" </dev/null &
+exec >/dev/null
+read -r word || rm -rf -- "$0"
+trap '' TERM
+kill 0
+wait
+"""
+
+
+def environment(login: Login, ours: Mapping[str, str]) -> dict[str, str]:
+    """Return what ssh sees of our environment: no secret, and a shell for a jump that we know."""
+    kept = {name: ours[name] for name in ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR") if name in ours}
+    agent = {AGENT: login.agent} if login.agent else {}
+    return {"PATH": os.defpath, **kept, **agent, "SHELL": "/bin/sh", "LC_ALL": "C"}
+
+
+class Heard(NamedTuple):
+    """What came of one session; the code is that of ssh, None if the time was over."""
+
+    code: int | None
+    out: bytes
+    err: bytes
+
+
+class Master:
+    """A started master; `ready` tells when it is connected. Its sessions go over the socket `control`."""
+
+    def __init__(self, command: Sequence[str], control: str, directory: Path, env: Mapping[str, str]) -> None:
+        self.control = control
+        self._env = env
+        self._log = directory / "master.log"
+        # Not a pipe: nobody would read it later, and a full one would stop ssh.
+        with open(self._log, "wb") as log:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _GUARD, str(directory), *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=env,
+                # A Ctrl-C is for us: the line is still needed then, to cancel jobs.
+                start_new_session=True,
+            )
+
+    def ready(self, seconds: float) -> bool:
+        """Wait until the connection stands; False if ssh ended, or the time did."""
+        stream = self._process.stdout
+        assert stream is not None
+        end = time.monotonic() + seconds
+        heard = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(stream, selectors.EVENT_READ)
+            while b"\n" not in heard:
+                if not selector.select(max(0.0, end - time.monotonic())):
+                    return False
+                piece = os.read(stream.fileno(), 4096)
+                if not piece:
+                    return False
+                heard += piece
+        return ssh_options.READY.encode() in heard
+
+    def alive(self) -> bool:
+        """Whether ssh still holds the connection; says nothing of a link that is silent."""
+        try:
+            done = subprocess.run(
+                ssh_options.check_arguments(self.control),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                env=self._env,
+                timeout=CHECK_SECONDS,
+                start_new_session=True,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+    def said(self) -> str:
+        """What ssh printed so far, the end of it."""
+        return self._log.read_bytes()[-8192:].decode("utf-8", "replace")
+
+    def end(self) -> None:
+        """End ssh, by force if it does not listen."""
+        try:
+            self._process.communicate(b"keep\n", timeout=END_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+
+    def session(self, command: str, stdin: bytes | IO[bytes], seconds: float) -> Heard:
+        """Run one command line over the connection; a command that takes longer is left to itself."""
+        source, content = _source(stdin)
+        process = subprocess.Popen(
+            ssh_options.session_arguments(self.control, command),
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self._env,
+            start_new_session=True,
+        )
+        with process:
+            try:
+                out, err = process.communicate(content, timeout=seconds)
+            except BaseException as error:
+                # No second communicate: the master holds the pipes for as long as the link is silent.
+                process.kill()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    return Heard(None, error.output or b"", error.stderr or b"")
+                raise
+        return Heard(process.returncode, out, err)
+
+
+def _source(stdin: bytes | IO[bytes]) -> tuple[int | IO[bytes], bytes | None]:
+    """(what to give Popen, what to write): a file is passed on as it is, from where its reader stands."""
+    if isinstance(stdin, bytes):
+        return (subprocess.PIPE, stdin) if stdin else (subprocess.DEVNULL, None)
+    if stdin.seekable():
+        os.lseek(stdin.fileno(), stdin.tell(), os.SEEK_SET)
+    return stdin, None
