@@ -192,10 +192,13 @@ def shell_files() -> list[str]:
 
 
 def is_shell(path: Path) -> bool:
-    """Whether a file starts like a shell script."""
+    """Whether a file starts like a shell script, or says of itself that it is a part of one."""
     with path.open("rb") as stream:
         first = stream.readline(80).split()
-    return first[:1] == [b"#!/bin/sh"] or first[:2] == [b"#!/usr/bin/env", b"bash"]
+    return first[:1] == [b"#!/bin/sh"] or first[:2] in (
+        [b"#!/usr/bin/env", b"bash"],
+        [b"#", b"shellcheck"],
+    )
 
 
 def run_check(name: str, command: list[str], environ: Mapping[str, str]) -> Outcome:

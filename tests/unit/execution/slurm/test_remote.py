@@ -33,7 +33,7 @@ class Here:
         self.sent: list[str] = []
 
     def run(self, text: str, *args: str, stdin: bytes = b"", timeout: float = 60.0) -> Answer:
-        self.sent.append(text.split()[1])
+        self.sent.append(text.splitlines()[1].split()[1])
         if self.lose:
             self.lose -= 1
             raise LinkLost("the link is gone")

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # adopt SHARED NAME HOLDER OWNER: take a job directory over from a runner that is gone; only one can.
 cd -- "$1/jobs/$2" || exit 3
 umask 077

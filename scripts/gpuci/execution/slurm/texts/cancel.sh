@@ -1,2 +1,3 @@
+# shellcheck shell=sh
 # cancel ID...: end these jobs.
 exec scancel -- "$@"

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # create SHARED TREE NODE OWNER NAME...: make job directories, whole or not at all, from a tar on standard input.
 shared=$1 tree=$2 node=$3 owner=$4
 shift 4

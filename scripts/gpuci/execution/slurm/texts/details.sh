@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # details ID NAME: what Slurm knows of one job; accounting only when the controller has forgotten it.
 answer=$(scontrol show job -o "$1" 2>&1)
 code=$?

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # poll SHARED OWNER COUNTER MOST NAMES [NAME OFFSET]...: renew the leases, then new bytes of the logs, then the queue.
 shared=$1 owner=$2 counter=$3 most=$4 names=$5
 shift 5

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # prepare SHARED: make the folders of a run and say what is here. Empty: below the user's home.
 umask 077
 shared=${1:-$HOME/.local/share/gpuci}

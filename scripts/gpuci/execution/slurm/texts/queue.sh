@@ -1,2 +1,3 @@
+# shellcheck shell=sh
 # queue NAMES: what of these jobs is not over yet.
 exec squeue -h -n "$1" -o '%i|%j|%T|%r|%N|%k'

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # remove SHARED OWNER NAME...: job directories whose results are here, if they are still ours.
 cd -- "$1/jobs" || exit 3
 owner=$2

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # submit SHARED NAMES NAME...: submit each job that the queue does not know (NAMES: all, joined by commas).
 shared=$1 names=$2
 shift 2

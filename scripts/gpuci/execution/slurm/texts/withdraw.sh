@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # withdraw SHARED NAME...: a job that did not begin by now is not to begin.
 cd -- "$1/jobs" || exit 3
 shift
