@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpuci_node.contract import Select
@@ -160,6 +160,16 @@ class Plan:
     unknown_durations: int
     notes: tuple[str, ...] = ()
     needs: dict[str, LearnedNeed] = field(default_factory=dict)
+
+    def shard(self, index: int) -> Shard:
+        """The shard of that index; raises KeyError."""
+        return {shard.index: shard for shard in self.shards}[index]
+
+    def only(self, index: int) -> Plan:
+        """The plan of one shard alone, what other jobs do left out; raises KeyError."""
+        shard = self.shard(index)
+        units = tuple(unit for unit in self.units if unit.id in shard.units)
+        return replace(self, shards=(shard,), units=units, cpu_units=(), skipped=())
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from gpuci.execution.local import devices, python
 from gpuci.execution.local.run import LocalRun
 from gpuci.execution.local.run import Options as LocalOptions
 from gpuci.execution.slurm.launch import Identity
+from gpuci.execution.slurm.registry import registry_credential
 from gpuci.execution.slurm.run import Options as SlurmOptions
 from gpuci.execution.slurm.run import SlurmRun
 from gpuci.execution.transport.connection import Connection
@@ -99,7 +100,8 @@ def _on_slurm(run: Run) -> list[ShardRun]:
     config = run.tree.config
     login = login_from(config.slurm, os.environ)
     identity = Identity(f"{getpass.getuser()}/{run.tree.root.name}", run.name, 1, run.plan.sha or "")
-    options = SlurmOptions(run.out, identity, tuple(shard.index for shard in run.plan.shards))
+    shards = tuple(shard.index for shard in run.plan.shards)
+    options = SlurmOptions(run.out, identity, shards, registry_credential(config))
     with tempfile.TemporaryDirectory(prefix="gpuci-", ignore_cleanup_errors=True) as scratch:
         taken = snapshot(run.tree.root, Path(scratch))
         packed = archive(taken, Path(scratch) / "tree.tar")

@@ -164,7 +164,7 @@ class LocalRun:
             return jobs.NodeFacts(name, (), cpu_workers=self._options.cpu_workers)
         gpus = self._options.devices.sets[device_set]
         if not self._options.whole_sets:
-            gpus = gpus[: self._config.profile(self._plan.shards[index - 1].profile).gpus]
+            gpus = gpus[: self._config.profile(self._plan.shard(index).profile).gpus]
         return jobs.NodeFacts(name, gpus, workers_per_gpu=self._config.node.workers_per_gpu)
 
     # -- following -------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ class Launch:
         return f"{self.shared}/jobs/{attempt.name}"
 
     def _profile(self, attempt: Attempt) -> Profile:
-        return self.config.profile(self.plan.shards[attempt.index - 1].profile)
+        return self.config.profile(self.plan.shard(attempt.index).profile)
 
     def _document(self, attempt: Attempt) -> dict[str, Any]:
         directory, container = self._directory(attempt), self.config.container

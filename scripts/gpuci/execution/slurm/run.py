@@ -105,8 +105,8 @@ class SlurmRun:
 
     def _begin(self, archive: Archive) -> None:
         site = self._cluster.prepare(self._config.slurm["shared-dir"])
-        for line in clean(self._connection, site.shared):
-            self._say(line)
+        for note in clean(self._connection, site.shared).notes:
+            self._say(note)
         package = self._options.out / "gpuci_node.pyz"
         node_package.build(package)
         delivered = deliver(self._connection, site.shared, archive, package, self._say)

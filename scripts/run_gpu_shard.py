@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""Run shards of a plan on a Slurm cluster: the program of actions/run-gpu-shard. Standard library only.
+
+`run_gpu_shard.py` runs them, `run_gpu_shard.py clean-up` ends what is left of them. Settings come by the
+environment, see gpuci/commands/shard_input.py.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from gpuci.commands import shard
+from gpuci.commands.output import complain
+from gpuci.errors import GpuciError
+
+
+def main(argv: list[str]) -> int:
+    """Return the exit code of the table in gpuci_node.contract."""
+    what = {(): shard.run, ("clean-up",): shard.clean}.get(tuple(argv))
+    if what is None:
+        print("usage: run_gpu_shard.py [clean-up]", file=sys.stderr)
+        return 2
+    try:
+        return what(dict(os.environ))
+    except GpuciError as error:
+        complain(error)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
