@@ -91,10 +91,8 @@ def _short(text: str, width: int = LINE_WIDTH) -> str:
 
 
 def _failure(result: TestResult) -> str:
-    lines, before, behind = excerpt(clean(result.output), OUTPUT_LINES)
-    above = [f"({plural(before, 'line')} above)"] if before else []
-    below = [f"({plural(behind, 'line')} below)"] if behind else []
-    shown = "\n".join([*above, *(clip_output(line, LINE_WIDTH) for line in lines), *below])
+    output = excerpt(clean(result.output), OUTPUT_LINES)
+    shown = "\n".join(clip_output(line, LINE_WIDTH) for line in output.told())
     parts = [
         f"<details><summary>{_short(result.nodeid)} {summary.label(result.outcome)}</summary>",
         "",
@@ -103,7 +101,7 @@ def _failure(result: TestResult) -> str:
     ]
     if result.message:
         parts += [_short(result.message), ""]
-    if lines:
+    if output.lines:
         parts += [fence(shown), ""]
     return "\n".join([*parts, "</details>", "", ""])
 

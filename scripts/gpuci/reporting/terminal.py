@@ -10,10 +10,10 @@ from gpuci.reporting.text import (
     clean,
     clip,
     clip_middle,
-    clip_output,
     duration,
     excerpt,
     guard,
+    gutter,
     one_line,
     plural,
     size,
@@ -118,12 +118,7 @@ def _failure(number: int, result: TestResult, page: _Page) -> Iterator[str]:
 
 def _output(result: TestResult, page: _Page) -> Iterator[str]:
     shown = excerpt(clean(result.output), page.some(OUTPUT_LINES))
-    if shown.above:
-        yield f"   | ({plural(shown.above, 'line')} above)"
-    for line in shown.lines:
-        yield f"   | {clip_output(line, page.width - 5)}".rstrip()
-    if shown.below:
-        yield f"   | ({plural(shown.below, 'line')} below)"
+    yield from gutter(shown.told(), page.width, "   | ")
 
 
 def _unfinished(report: Report, page: _Page) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 # CSI (colours, cursor), OSC and other strings (titles, OSC 8 links), and two-byte escapes; also as C1 bytes.
@@ -27,6 +27,7 @@ _DUMP_LINE = re.compile(r"\s*(?:(?:Binary f|F)ile \"|(?:Current t|T)hread|Extens
 _RUNNER = re.compile(r"/(?:_pytest|pluggy)/")
 _PLACE = re.compile(r"\s*(?:File \"|\S+:\d+: )")
 ELLIPSIS = "..."
+GUTTER = "│ "
 
 
 def clean(text: str, *, tab: int = 4) -> str:
@@ -103,6 +104,14 @@ def clip_output(text: str, width: int) -> str:
     return clip_middle(text, width) if _PLACE.match(text) else clip(text, width)
 
 
+def gutter(lines: Iterable[str], width: int, mark: str = GUTTER) -> list[str]:
+    """Clean lines of a test's output, each behind `mark` and cut to `width` columns with it.
+
+    Whoever reads the log sees what the tests wrote, and no line of it starts with what they chose.
+    """
+    return [f"{mark}{clip_output(line, width - len(mark))}".rstrip() for line in lines]
+
+
 def _head(text: str, width: int) -> str:
     used = 0
     for place, char in enumerate(text):
@@ -156,6 +165,12 @@ class Excerpt(NamedTuple):
     lines: list[str]
     above: int
     below: int
+
+    def told(self) -> list[str]:
+        """The lines, and what was left out in words."""
+        above = [f"({plural(self.above, 'line')} above)"] if self.above else []
+        below = [f"({plural(self.below, 'line')} below)"] if self.below else []
+        return [*above, *self.lines, *below]
 
 
 def excerpt(text: str, count: int | None) -> Excerpt:
