@@ -9,7 +9,7 @@ from typing import List
 
 
 def main(argv: List[str]) -> int:
-    """Run the role named by the first argument: keeper, starter or worker."""
+    """Run the role named by the first argument: keeper, slurm, starter, worker or health."""
     role, path = argv[0], argv[1] if len(argv) > 1 else ""
     if role == "worker":
         from gpuci_node.worker import main as worker
@@ -18,10 +18,18 @@ def main(argv: List[str]) -> int:
     if role == "starter":
         from gpuci_node.supervisor import starter
 
-        return starter.main()
+        return starter.main(path)
     if role == "keeper":
         from gpuci_node.supervisor import keeper
 
         return keeper.main(path)
-    sys.stderr.write("gpuci_node: unknown role %r (keeper, starter, worker)\n" % role)
+    if role == "slurm":
+        from gpuci_node.supervisor import on_slurm
+
+        return on_slurm.main(path)
+    if role == "health":
+        from gpuci_node import probe
+
+        return probe.main()
+    sys.stderr.write("gpuci_node: unknown role %r (keeper, slurm, starter, worker, health)\n" % role)
     return 2

@@ -8,10 +8,11 @@ import ctypes
 import os
 import signal
 import time
-from typing import Callable, Dict, Iterator, List, Set, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 # <linux/prctl.h>
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 
 DUMP_SIGNAL = signal.SIGRTMIN + 7  # the supervisor asks for all stacks; tests use SIGUSR1 and SIGUSR2
@@ -24,6 +25,11 @@ def become_subreaper() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def hide() -> None:
+    """Keep memory and descriptors of this process from others of the same user (prctl(2), proc(5))."""
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def die_with_parent() -> Callable[[], None]:
@@ -111,6 +117,15 @@ def let_end(find: Callable[[], Set[int]], seconds: float) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def next_dead(kind: int, pid: int) -> Optional[int]:
+    """The pid of a dead child (any, or this one) that is still to be waited for, or None."""
+    try:
+        found = os.waitid(kind, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return None if found is None else found.si_pid
 
 
 def reap_orphans(pids: Set[int]) -> None:

@@ -47,7 +47,8 @@ def keeper_job(tmp_path: Path, python: list[str], select: Any = "all", lifeline:
         **{"run": "r1", "shard": 1, "try": 1, "token": "nonce", "event": "manual", "python": python},
         **{"lifeline": lifeline, "deadline_seconds": None, "markers": []},
         "paths": {name: str(tmp_path / name) for name in ("out", "scratch")} | {"root": str(tmp_path)},
-        "node": {"name": "n1", "gpus": ["0"], "workers_per_gpu": 1, "cpu_workers": 0},
+        "node": {"name": "n1", "gpus": ["0"], "workers_per_gpu": 1, "cpu_workers": 0, "expect_gpus": 0},
+        **dict.fromkeys(("link", "lease", "stall_seconds", "health", "setup", "output_bytes")),
         "settings": {
             **{"env": {}, "isolate": "file", "pytest_args": [], "pythonpath": []},
             **{"engine": "gpuci", "fork": False, "preload": [], "recycle_after_files": None},

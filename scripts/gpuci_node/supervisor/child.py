@@ -12,6 +12,7 @@ import subprocess
 from typing import Any, Dict, List, Optional, Sequence, Set
 
 from gpuci_node import processes
+from gpuci_node.supervisor.output import Printed
 
 _LONGEST_RECORD = 64 * 1024 * 1024  # what a file of 100,000 tests collected is about half of this
 
@@ -83,6 +84,7 @@ class Child:
         self.popen: Optional[subprocess.Popen[bytes]] = None  # of one that we started ourselves
         self.lines = Lines()
         self.tail = b""
+        self.printed = Printed()
         self.told = 0
         self.stopped = False  # the job is being ended
         self.signal: Optional[int] = None  # to be sent once it is there

@@ -3,11 +3,15 @@
 Runs on the compute node (Python >= 3.8, standard library only). One writer per job: the keeper.
 """
 
+import contextlib
 import hashlib
 import json
 import os
+import stat
 import time
 from typing import Any, Dict, Optional
+
+_SYNC_SECONDS = 1.0
 
 
 def encode(record: Dict[str, Any]) -> bytes:
@@ -25,7 +29,8 @@ def write_all(fd: int, data: bytes) -> None:
 class Journal:
     """Appends records to `path` and to the log; a failing file is remembered in `error`, not raised.
 
-    fsync at most once a second. `lines` and `digest` describe exactly the bytes that the file holds.
+    `lines` and `digest` describe exactly the bytes that the file holds. Both are to be synced when
+    `next_sync` says so: at most once a second, and a second after a write at the latest.
     """
 
     def __init__(self, path: str, nonce: str, log_fd: int) -> None:
@@ -34,7 +39,9 @@ class Journal:
         self._hash = hashlib.sha256()
         self._prefix = b"gpuci-frame " + nonce.encode("ascii") + b" "
         self._log_fd = log_fd
-        self._synced = time.monotonic()
+        self.written = time.monotonic()  # when something was written last
+        self._synced = self.written
+        self._log_is_file = stat.S_ISREG(os.fstat(log_fd).st_mode)
         self._path = path
         self._fd = -1
         try:
@@ -51,22 +58,38 @@ class Journal:
                 write_all(self._fd, line)
                 self.lines += 1
                 self._hash.update(line)
-                self._sync(every=1.0)
             except OSError as error:
                 self._fail(error)
 
     def frame(self, record: Dict[str, Any]) -> None:
         """Write one record to the log only."""
+        self.written = time.monotonic()
         try:
             write_all(self._log_fd, self._prefix + encode(record))
         except OSError:
             # Nobody reads the log any more: the journal is the record, the lifeline decides on the end.
-            self._log_fd = os.open(os.devnull, os.O_WRONLY)
+            self._log_fd, self._log_is_file = os.open(os.devnull, os.O_WRONLY), False
 
-    def _sync(self, every: float) -> None:
-        if time.monotonic() - self._synced >= every:
-            os.fsync(self._fd)
-            self._synced = time.monotonic()
+    @property
+    def next_sync(self) -> Optional[float]:
+        """When `sync` is due (monotonic seconds), None if all is on the disk."""
+        return self._synced + _SYNC_SECONDS if self.written > self._synced else None
+
+    def sync(self) -> None:
+        """Bring what was written to the disk."""
+        self._synced = time.monotonic()
+        self.sync_log()
+        if self.error is None:
+            try:
+                os.fsync(self._fd)
+            except OSError as error:
+                self._fail(error)
+
+    def sync_log(self) -> None:
+        """Bring the log to the disk, if it is a file."""
+        if self._log_is_file:
+            with contextlib.suppress(OSError):
+                os.fsync(self._log_fd)
 
     def _fail(self, error: OSError) -> None:
         self.error = "the journal %s can't be written: %s" % (self._path, error.strerror or error)
@@ -78,9 +101,9 @@ class Journal:
 
     def close(self) -> None:
         """Bring the file to the disk."""
+        self.sync()
         if self.error is None:
             try:
-                self._sync(every=0.0)
                 os.close(self._fd)
             except OSError as error:
                 self._fail(error)

@@ -1,33 +1,49 @@
-"""The keeper: one job from its document to its verdict. Journal, deadlines, lifeline.
+"""The keeper: one job from its document to its verdict. Journal, deadlines, lifeline, lease.
 
 Runs on the compute node, outside the container where it can (Python >= 3.8, standard library only).
 Decisions are the engine's; here are the pipes, the clock and the files.
 """
 
-import contextlib
 import json
 import os
 import selectors
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from types import FrameType
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from gpuci_node import contract, processes
-from gpuci_node.supervisor import effects, engine, journal, records, xdist_engine
+from gpuci_node.supervisor import (
+    allocation,
+    effects,
+    engine,
+    journal,
+    leaving,
+    records,
+    verdicts,
+    xdist_engine,
+)
 from gpuci_node.supervisor.child import Lines
+from gpuci_node.supervisor.link import Link
+from gpuci_node.supervisor.preparation import Preparation, device_files
+from gpuci_node.supervisor.verdicts import Judged
+from gpuci_node.supervisor.vigil import Vigil
 
 _STOP_SECONDS = 0.6  # from SIGINT to SIGKILL for running tests when a job is ended
-_GIVE_UP_SECONDS = 3.0  # and until the keeper leaves without their exits
+_GIVE_UP_SECONDS = 1.5  # and until the keeper leaves without their exits: Slurm may kill it after 5 s
 _LONGEST_WAIT = 3600.0  # seconds; epoll_wait(2) counts milliseconds in an int
+# `scancel` signals all processes of a job at once: what dies of that is not to be taken for its own fault.
+_SAME_MOMENT = 0.4
 _NEVER_STARTED: Dict[str, Any] = {"code": None, "signal": None, "tail": "", "left_over": 0, "born": False}
+
+_CANCELLED = Judged("cancelled", "ended by a signal")
+_NEARLY_OVER = Judged("timeout", "the job's time limit is near")
+_NOBODY = Judged("cancelled", "whoever started the job ended it, or is gone")
+_STARTER_DIED = Judged("infra", "the process that starts the tests died")
 
 
 class Keeper:
-    """The event loop over the starter, the lifeline (standard input) and signals."""
+    """The event loop over the starter, the lifeline (standard input), signals and the clock."""
 
     def __init__(self, job: Dict[str, Any]) -> None:
         self._job = job
@@ -36,48 +52,74 @@ class Keeper:
         self._engine = xdist_engine.XdistEngine(job) if xdist else engine.Engine(job)
         self._journal = journal.Journal(os.path.join(self._paths["out"], "journal.jsonl"), job["token"], 1)
         self._started, self._started_at = time.time(), time.monotonic()
-        self._ending: Optional[str] = None  # the verdict of a run that is being ended early
-        self._reason = ""
+        self._ending: Optional[Judged] = None  # of a job that is being ended early
         self._kill_at: Optional[float] = None
         self._give_up_at: Optional[float] = None
+        self._later: List[Tuple[float, Callable[[], None]]] = []
         self._busy: Dict[str, float] = {}
         self._gpu_seconds = 0.0
-        self._signals = _signal_pipe()
+        self._dropped = 0  # bytes of output that the log does not have
+        self._signals = leaving.signal_pipe()
         self._lines = Lines(longest=1 << 30)
         self._outbox = bytearray()  # commands that the starter did not take yet
         processes.become_subreaper()  # of what tests leave behind if the starter dies
-        self._starter = _start_starter(job["python"])
         self._selector = selectors.DefaultSelector()
-        self._register(_fileno(self._starter.stdout), self._read_starter)
-        self._register(self._signals, self._read_signals)
+        self._link = Link(job["python"], job["link"])
+        self.register(self._link.events, self._read_starter)
+        self.register(self._signals, self._read_signals)
         if job["lifeline"]:
-            self._register(0, self._read_lifeline)
-
-    def _register(self, fd: int, read: Any) -> None:
-        self._selector.register(fd, selectors.EVENT_READ, read)
+            self.register(0, self._read_lifeline)
+        self._vigil = Vigil(job, self._started_at)
 
     def run(self) -> int:
         """Run all units; return the exit code of the verdict."""
-        self._write(self._header())
+        self._write(verdicts.header(self._job))
+        self._begin()
         while True:
-            self._apply(self._engine.fill(time.monotonic()))
+            if self._preparation.open or self._ending:
+                self._apply(self._engine.fill(time.monotonic()))
             if self._done():
                 break
             for key, _events in self._selector.select(self._patience()):
                 key.data(key.fd)
             self._check_clock()
-        self._leave_starter()
-        return self._finish()
+        return self._leave()
+
+    def _begin(self) -> None:
+        is_inside = allocation.inside(os.environ)
+        self._preparation = Preparation(self, self._job, self._link, device_files(is_inside))
+        if self._job["output_bytes"]:
+            self.command("output", "", bytes=self._job["output_bytes"])
+        if is_inside:
+            self.note("keeper_inside", "the node has no Python 3.8: the keeper runs in the container")
+        fault = allocation.fault(self._job)
+        if fault:
+            self.end(Judged("infra", fault, fault))
 
     def _done(self) -> bool:
         gave_up = self._give_up_at is not None and time.monotonic() > self._give_up_at
-        return self._engine.finished or gave_up
+        prepared = self._preparation.open or self._ending is not None
+        return (prepared and self._engine.finished) or gave_up
 
     def _patience(self) -> Optional[float]:
         """Seconds until the clock has something to do, or None."""
-        due = [self._engine.next_deadline(), self._kill_at, self._give_up_at, self._job_deadline()]
+        due = [
+            self._engine.next_deadline(),
+            self._kill_at,
+            self._give_up_at,
+            self._job_deadline(),
+            self._journal.next_sync,
+            self._next_look(),
+            *(at for at, _action in self._later),
+        ]
         known = [at - time.monotonic() for at in due if at is not None]
         return max(0.0, min([*known, _LONGEST_WAIT])) if known else None
+
+    def _next_look(self) -> Optional[float]:
+        if self._ending:
+            return None
+        due = [self._vigil.next_look(self._journal.written), self._preparation.deadline]
+        return min([at for at in due if at is not None], default=None)
 
     def _job_deadline(self) -> Optional[float]:
         seconds = self._job["deadline_seconds"]
@@ -87,14 +129,38 @@ class Keeper:
         now = time.monotonic()
         job_deadline = self._job_deadline()
         if job_deadline is not None and now >= job_deadline:
-            self._end("timeout", "the job did not end within %g s" % self._job["deadline_seconds"])
+            self.end(Judged("timeout", "the job did not end within %g s" % self._job["deadline_seconds"]))
         if self._kill_at is not None and now >= self._kill_at:
             for process_id in self._engine.running:
-                self._command("kill", process_id)
+                self.command("kill", process_id)
             self._kill_at = None
+        self._do_what_was_put_off(now)
+        if not self._ending:
+            self._preparation.look(now)
+            self._apply(self._vigil.look(now, self._journal.written, self._engine.running))
         self._apply(self._engine.on_deadline(now))
+        if self._journal.next_sync is not None and now >= self._journal.next_sync:
+            self._journal.sync()
 
-    # -- what the engine wants ---------------------------------------------------------------------
+    def later(self, action: Callable[[], None]) -> None:
+        """Do this after the moment that a signal to all processes of the job needs to reach us too."""
+        self._later.append((time.monotonic() + (0.0 if self._ending else _SAME_MOMENT), action))
+
+    def _do_what_was_put_off(self, now: float) -> None:
+        due = [action for at, action in self._later if now >= at or self._ending]
+        self._later = [(at, action) for at, action in self._later if action not in due]
+        for action in due:
+            action()
+
+    # -- what the engine and the preparation want ----------------------------------------------------
+
+    def register(self, fd: int, read: Callable[[int], None]) -> None:
+        """Call `read` when there is something to read."""
+        self._selector.register(fd, selectors.EVENT_READ, read)
+
+    def unregister(self, fd: int) -> None:
+        """Call it no longer."""
+        self._selector.unregister(fd)
 
     def _apply(self, wanted: effects.Effects) -> None:
         for effect in wanted:
@@ -103,28 +169,37 @@ class Keeper:
             elif isinstance(effect, effects.Start):
                 self._start(effect)
             elif isinstance(effect, effects.Tell):
-                self._command("tell", effect.id, message=effect.message)
+                self.command("tell", effect.id, message=effect.message)
             elif isinstance(effect, effects.Dump):
-                self._command("dump", effect.id)
+                self.command("dump", effect.id)
             elif isinstance(effect, effects.Kill):
-                self._command("kill", effect.id)
+                self.command("kill", effect.id)
             elif isinstance(effect, effects.Stop):
-                self._end(effect.verdict, effect.reason)
+                self.end(Judged(effect.verdict, effect.reason))
 
     def _write(self, record: Dict[str, Any]) -> None:
         self._journal.append({"t": round(time.time(), 3), **record})
 
+    def note(self, topic: str, text: str, level: str = "info") -> None:
+        """Write a note."""
+        self._write({"kind": "note", "level": level, "topic": topic, "text": text})
+
+    def output(self, source: str, text: str) -> None:
+        """Write to the log, not to the journal, what something printed."""
+        self._journal.frame({"kind": "output", "t": round(time.time(), 3), "slot": source, "text": text})
+
     def _start(self, start: effects.Start) -> None:
         self._busy[start.id] = time.monotonic()
         spec = {**start.spec, "scratch": self._scratch(start.id)}
-        self._command("start", start.id, spec=spec, env=start.env, parent=start.parent)
+        self.command("start", start.id, spec=spec, env=start.env, parent=start.parent)
 
     def _scratch(self, process_id: str) -> str:
         return os.path.join(self._paths["scratch"], process_id)
 
-    def _command(self, do: str, process_id: str, **more: Any) -> None:
+    def command(self, do: str, process_id: str, **more: Any) -> None:
+        """Tell the starter."""
         self._outbox += journal.encode({"do": do, "id": process_id, **more})
-        self._send(_fileno(self._starter.stdin))
+        self._send(self._link.commands)
 
     def _send(self, fd: int) -> None:
         """Write what the starter takes now. To wait for it could be for ever: it may wait for us to read."""
@@ -147,62 +222,74 @@ class Keeper:
         data = os.read(fd, 1 << 16)
         if not data:
             self._selector.unregister(fd)
-            self._lose_starter()
+            self.later(self._lose_starter)
         for line in self._lines.feed(data):
             self._on_event(json.loads(line))  # the starter's own: nothing in it is nested
 
     def _lose_starter(self) -> None:
-        self._end("infra", "the process that starts the tests died")
+        self.end(_STARTER_DIED)
         self._give_up_at = time.monotonic()
 
     def _on_event(self, event: Dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "record":
+            record = records.load(event["line"])
+            self._apply(self._engine.on_record(event["id"], record, time.monotonic()))
+        elif kind == "output":
+            self.output(event["id"].partition(".")[0], event["text"])
+        elif kind == "hello":
+            self._preparation.on_hello(event)
+        elif kind == "setup":
+            self._preparation.on_setup(event)
+        elif kind == "refused":
+            self.end(Judged("infra", event["reason"]))
+            if not event["started"]:
+                self._on_exit({"id": event["id"], **_NEVER_STARTED})
+        elif kind == "unborn":
+            self._on_exit({"id": event["id"], **_NEVER_STARTED})
+        elif event["signal"] == "SIGTERM":
+            self.later(lambda: self._on_exit(event))
+        else:
+            self._on_exit(event)
+
+    def _on_exit(self, event: Dict[str, Any]) -> None:
         now = time.monotonic()
-        if event["event"] == "record":
-            self._apply(self._engine.on_record(event["id"], records.load(event["line"]), now))
-            return
-        if event["event"] == "refused":
-            self._end("infra", event["reason"])
-            if event["started"]:
-                return
-        if event["event"] in ("refused", "unborn"):
-            event = {"id": event["id"], **_NEVER_STARTED}
+        self._dropped += event.get("dropped", 0)
         end = effects.Exit(*(event[name] for name in effects.Exit._fields))
         self._gpu_seconds += (now - self._busy.pop(event["id"])) * self._engine.width(event["id"])
         self._apply(self._engine.on_exit(event["id"], end, now))
         shutil.rmtree(self._scratch(event["id"]), ignore_errors=True)
 
     def _read_signals(self, fd: int) -> None:
-        os.read(fd, 64)
-        self._end("cancelled", "ended by a signal")
+        numbers = os.read(fd, 64)
+        self.end(_NEARLY_OVER if set(numbers) == {signal.SIGUSR1} else _CANCELLED)
 
     def _read_lifeline(self, fd: int) -> None:
         if not os.read(fd, 64):
             self._selector.unregister(fd)
-            self._end("cancelled", "whoever started the job ended it, or is gone")
+            self.end(_NOBODY)
 
-    def _end(self, verdict: str, reason: str) -> None:
+    def end(self, judged: Judged) -> None:
         """Begin to end the job early; a second call changes nothing."""
         if self._ending:
             return
-        self._ending, self._reason = verdict, reason
+        self._ending = judged
         self._engine.stop()
+        self._preparation.give_up()
         self._kill_at = time.monotonic() + _STOP_SECONDS
         self._give_up_at = self._kill_at + _GIVE_UP_SECONDS
         for process_id in self._engine.running:
-            self._command("stop", process_id)
+            self.command("stop", process_id)
 
     # -- the end -------------------------------------------------------------------------------------
 
-    def _leave_starter(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(_fileno(self._starter.stdin))
-        try:
-            self._starter.wait(timeout=_GIVE_UP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._starter.kill()
-        processes.kill_all(lambda: processes.descendants(os.getpid()))
-
-    def _finish(self) -> int:
+    def _leave(self) -> int:
+        leaving.end_processes(self._link, early=self._ending is not None)
+        if not self._ending and self._preparation.checked:
+            for topic, text in leaving.left_on_gpus(self._job, self._preparation.uptime, self._signals):
+                self.note(topic, text, "warning")
+        if self._dropped:
+            self.note("output", "output beyond the limit: %d bytes are not in the log" % self._dropped)
         shutil.rmtree(self._paths["scratch"], ignore_errors=True)
         self._journal.close()
         verdict = self._verdict()
@@ -211,76 +298,18 @@ class Keeper:
             reason = self._journal.error or problem  # the first thing that a full disk took
             verdict.update(verdict="infra", exit_code=contract.EXIT_CODES["infra"], reason=reason)
         self._journal.frame({"kind": "verdict", **verdict})
+        self._journal.sync_log()
         return int(verdict["exit_code"])
 
     def _verdict(self) -> Dict[str, Any]:
-        name, reason = self._judge()
-        ended = time.time()
-        return {
-            "schema": contract.SCHEMAS["verdict"],
-            "verdict": name,
-            "exit_code": contract.EXIT_CODES[name],
-            "reason": reason,
-            "counts": contract.count_outcomes(self._engine.outcomes.values()),
-            "node": self._job["node"]["name"],
-            "shard": self._job["shard"],
-            "try": self._job["try"],
-            "started": round(self._started, 3),
-            "ended": round(ended, 3),
-            "journal": {"lines": self._journal.lines, "sha256": self._journal.digest},
-            "gpu_seconds": {
-                "used": round(self._gpu_seconds, 3),
-                "total": round((ended - self._started) * len(self._job["node"]["gpus"]), 3),
-            },
-        }
-
-    def _judge(self) -> Tuple[str, str]:
+        outcomes = self._engine.outcomes.values()
+        judged = self._ending or verdicts.of_tests(outcomes)
         if self._journal.error:
-            return "infra", self._journal.error
-        if self._ending:
-            return self._ending, self._reason
-        red = sum(outcome in contract.RED_OUTCOMES for outcome in self._engine.outcomes.values())
-        return ("failed", "red tests: %d" % red) if red else ("passed", "")
-
-    def _header(self) -> Dict[str, Any]:
-        job, node = self._job, self._job["node"]
-        return {
-            "kind": "job",
-            "schema": contract.SCHEMAS["journal"],
-            "run": job["run"],
-            "shard": job["shard"],
-            "try": job["try"],
-            "node": node["name"],
-            "gpus": node["gpus"],
-            "slots": len(node["gpus"]) * node["workers_per_gpu"] or node["cpu_workers"],
-        }
-
-
-def _fileno(stream: Any) -> int:
-    return int(stream.fileno())
-
-
-def _signal_pipe() -> int:
-    """A descriptor that becomes readable when the job is to end."""
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _wake)
-    return reader
-
-
-def _wake(_number: int, _frame: Optional[FrameType]) -> None:
-    """The descriptor of `set_wakeup_fd` does the work."""
-
-
-def _start_starter(python: List[str]) -> "subprocess.Popen[bytes]":
-    command = [*python, sys.argv[0], "starter"]
-    starter = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
-    )
-    os.set_blocking(_fileno(starter.stdin), False)
-    return starter
+            judged = Judged("infra", self._journal.error)
+        sums = verdicts.Sums(
+            self._started, time.time(), self._gpu_seconds, self._journal.lines, self._journal.digest
+        )
+        return verdicts.document(self._job, judged, outcomes, sums)
 
 
 def main(path: str) -> int:

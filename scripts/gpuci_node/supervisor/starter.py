@@ -6,7 +6,11 @@ It speaks JSON lines: commands on standard input, events on standard output. It 
     {"do": "start", "id", "spec", "env", "parent"}: a new process, or one that `parent` forks
     {"do": "tell", "id", "message"}: pass this on to a process; {"do": "run", "unit"} or {"do": "end"}
     {"do": "dump" | "stop" | "kill", "id"}
+    {"do": "output", "bytes"}: say what is printed, up to so much
+    {"do": "setup", "text", "directory", "tree"}: once, before all tests
+    {"event": "hello", "devices", "python"}: with a directory, where named pipes are (see link)
     {"event": "record", "id", "line"} | {"event": "exited", "id", "code", "signal", "tail", "left_over"}
+    {"event": "output", "id", "text"} | {"event": "setup", "code", "signal", "tail", "dropped"}
     {"event": "unborn", "id"}: the parent did not fork it
     {"event": "refused", "id", "reason", "started"}: this machine does not let us work (no process, no file)
 
@@ -22,10 +26,11 @@ import sys
 from types import FrameType
 from typing import Any, Dict, List, Optional, Tuple
 
-from gpuci_node import processes
+from gpuci_node import probe, processes
 from gpuci_node.processes import DUMP_SIGNAL
-from gpuci_node.supervisor import journal
+from gpuci_node.supervisor import journal, link, output
 from gpuci_node.supervisor.child import Child, Lines, Pipes
+from gpuci_node.supervisor.setup import Setup
 
 _TAIL = 16 * 1024  # bytes of output kept per test process
 _CHUNK = 64 * 1024
@@ -47,6 +52,8 @@ class Starter:
         self._selector.register(0, selectors.EVENT_READ, self._read_commands)
         self._selector.register(self._deaths, selectors.EVENT_READ, self._read_deaths)
         self._open = True
+        self._allowance = output.Allowance()
+        self._setup: Optional[Setup] = None
         # Other runs on this machine have processes of the same names.
         self._nonce = os.urandom(8).hex()
         self._count = 0
@@ -86,8 +93,29 @@ class Starter:
             self._start(command["id"], command["spec"], command["env"], command["parent"])
         elif command["do"] == "tell":
             self._pass_on(command["id"], command["message"])
+        elif command["do"] == "output":
+            self._allowance.give(command["bytes"])
+        elif command["do"] == "setup":
+            self._set_up(command)
         else:
             self._signal(command["id"], command["do"])
+
+    def _set_up(self, command: Dict[str, Any]) -> None:
+        self._setup = Setup(command["text"], command["directory"], command["tree"])
+        self._selector.register(self._setup.fd, selectors.EVENT_READ, self._read_setup)
+
+    def _read_setup(self, fd: int) -> None:
+        assert self._setup is not None
+        text = self._setup.read(self._allowance)
+        if text is None:
+            self._selector.unregister(fd)
+        else:
+            _tell_output("setup", text)
+
+    def _finish_setup(self, setup: Setup) -> None:
+        """What it started and left running may still print: that is read on."""
+        end = setup.finish(self._allowance, lambda text: _tell_output("setup", text))
+        _tell("setup", "", **end)
 
     def _find(self, process_id: str) -> Optional[Child]:
         everyone = [*self._children.values(), *self._unborn.values()]
@@ -98,6 +126,8 @@ class Starter:
         child = self._find(process_id)
         if child is None:
             return
+        if what == "dump" and self._allowance.used:
+            self._allowance.give(output.STACKS)  # that they are in the log is more than any limit
         child.stopped = child.stopped or what == "stop"
         if child.pid:
             processes.send(child.pid, number)
@@ -210,6 +240,7 @@ class Starter:
     def _read_output(self, child: Child, fd: int) -> bool:
         data = self._read(fd)
         child.tail = (child.tail + (data or b""))[-_TAIL:]
+        _tell_output(child.id, child.printed.feed(data or b"", self._allowance))
         return bool(data)
 
     def _read(self, fd: int) -> Optional[bytes]:
@@ -226,7 +257,9 @@ class Starter:
 
     def _read_deaths(self, fd: int) -> None:
         os.read(fd, _CHUNK)
-        dead = [child for pid, child in self._children.items() if _next_dead(os.P_PID, pid) == pid]
+        if self._setup is not None and self._setup.is_dead:
+            self._finish_setup(self._setup)
+        dead = [child for pid, child in self._children.items() if processes.next_dead(os.P_PID, pid) == pid]
         # All at once: nobody is heard meanwhile.
         leaving = [child for child in dead if not child.stopped]
         gone = processes.let_end(
@@ -235,8 +268,9 @@ class Starter:
         for child in dead:
             self._finish(self._children.pop(child.pid), clean=gone and child in leaving)
         while not self._unborn:  # an orphan may be one of those
-            orphan = _next_dead(os.P_ALL, 0)
-            if orphan is None or orphan in self._children:
+            orphan = processes.next_dead(os.P_ALL, 0)
+            setup = self._setup.pid if self._setup is not None else 0
+            if orphan is None or orphan in self._children or orphan == setup:
                 return  # a test process that died just now: its SIGCHLD is still to be read
             os.waitpid(orphan, 0)
 
@@ -252,19 +286,12 @@ class Starter:
             if fd in self._selector.get_map():
                 self._selector.unregister(fd)
         child.pipes.close()
+        _tell_output(child.id, child.printed.end(self._allowance))
         tail = child.tail.decode("utf-8", "replace")
         name = processes.signal_name(-code) if code < 0 else None
         exit_code = code if code >= 0 else None
-        _tell("exited", child.id, code=exit_code, signal=name, tail=tail, left_over=left_over, born=True)
-
-
-def _next_dead(kind: int, pid: int) -> Optional[int]:
-    """The pid of a dead child (any, or this one) that is still to be waited for, or None."""
-    try:
-        found = os.waitid(kind, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return None
-    return None if found is None else found.si_pid
+        told = {"tail": tail, "left_over": left_over, "dropped": child.printed.dropped, "born": True}
+        _tell("exited", child.id, code=exit_code, signal=name, **told)
 
 
 def _do_nothing(_number: int, _frame: Optional[FrameType]) -> None:
@@ -316,10 +343,23 @@ def _tell(event: str, process_id: str, **fields: Any) -> None:
     journal.write_all(1, journal.encode({"event": event, "id": process_id, **fields}))
 
 
-def main() -> int:
-    """Run the starter; the terminal's signals are the keeper's business."""
+def _tell_output(process_id: str, text: str) -> None:
+    if text:
+        _tell("output", process_id, text=text)
+
+
+def main(directory: str) -> int:
+    """Run the starter over its standard streams, or over named pipes; signals are the keeper's business."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # No SIG_IGN: test processes would inherit that.
         signal.signal(number, _do_nothing)
     processes.become_subreaper()
+    if directory:
+        processes.hide()  # what is written to its commands is obeyed
+        try:
+            link.take(directory)
+        except OSError as error:
+            sys.stderr.write("the keeper is gone: %s\n" % error)
+            return 1
+        _tell("hello", "", devices=probe.device_files(), python=sys.version.split()[0])
     return Starter().run()
