@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gpuci.model import Plan
 from gpuci.reporting.text import about, clip, clip_middle, duration, one_line, width_of
-from gpuci.results.ownership import Ownership
+from gpuci.results.ownership import CPU_POOL, Ownership
 from gpuci.results.verdict import shard_name
 from gpuci_node.contract import RED_OUTCOMES, selects, worst_outcome
 
@@ -45,6 +46,12 @@ class ShardProgress:
         self._ended: dict[str, str] = {}
         self._running: dict[str, float] = {}
         self._failures: list[_Failure] = []
+        self._state = ""
+
+    def pause(self, state: str) -> None:
+        """Nothing runs now, `state` says why (`waiting (Resources)`); until the next job begins."""
+        self._state = one_line(state)
+        self._running.clear()
 
     @property
     def done(self) -> int:
@@ -66,13 +73,18 @@ class ShardProgress:
         """Tests that run now."""
         return len(self._running)
 
+    @property
+    def longest(self) -> tuple[str, float] | None:
+        """The test that runs longest now, and when it began."""
+        return min(self._running.items(), key=lambda item: item[1], default=None)
+
     def feed(self, record: dict[str, Any]) -> None:
         """Take one record (as `journal.read_record` gives it); those of other shards' units are ignored."""
         if self.began is None:
             self.began = record.get("t")
         kind, unit = record["kind"], record.get("unit")
         if kind == "job":  # a new try: what ran in the last one does not run any more
-            self._running.clear()
+            self.pause("")
         if unit not in self._tests:
             return
         if kind == "collected":
@@ -112,10 +124,11 @@ class ShardProgress:
         """The parts of a line in words, most important first: `2 failed`, `8 running`, `est. 12 s left`."""
         left = self.seconds_left(now)
         parts = [
+            self._state,
             f"{self.red} failed" if self.red else "",
             f"{self.running} running" if self.running else "",
             f"est. {about(left)} left" if left is not None else "",
-            "waiting" if self.began is None else "",
+            "waiting" if self.began is None and not self._state else "",
         ]
         return [part for part in parts if part]
 
@@ -133,12 +146,23 @@ class ShardProgress:
 
     def _longest_running(self, now: float, room: int) -> str:
         """The test that runs longest now, if there is room for it."""
-        if not self._running:
+        longest = self.longest
+        if longest is None:
             return ""
-        nodeid, began = min(self._running.items(), key=lambda item: item[1])
+        nodeid, began = longest
         took = duration(max(0.0, now - began))
         left = room - len(took) - 4
         if left < _NAME_WIDTH:
             return ""
         name = clip_middle(one_line(nodeid), left)
         return f"  {name}  {took}" if width_of(name) <= left else ""
+
+
+def shards_of(plan: Plan, *, elsewhere: bool = False) -> list[ShardProgress]:
+    """The shards of a plan, and its cpu pool if that does not run elsewhere."""
+    own = Ownership(plan)
+    shards = [ShardProgress(shard.index, shard.units, shard.expected_seconds, own) for shard in plan.shards]
+    if plan.cpu_units and not elsewhere:
+        longest = max(own.units[unit].expected_seconds for unit in plan.cpu_units)
+        shards.append(ShardProgress(CPU_POOL, plan.cpu_units, longest, own))
+    return shards

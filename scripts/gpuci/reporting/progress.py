@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 from gpuci.model import Plan
-from gpuci.reporting.bars import ShardProgress
+from gpuci.reporting.bars import shards_of
 from gpuci.reporting.text import clip, width_of
-from gpuci.results.ownership import CPU_POOL, Ownership
 from gpuci.results.verdict import shard_name
 
 LINE_SECONDS = 30.0
@@ -41,7 +40,7 @@ class Progress:
         self._live = stream.isatty() and environ.get("TERM", "dumb") != "dumb"
         self._colour = self._live and not environ.get("NO_COLOR")
         self._size = size or self._terminal_size
-        self._shards = {shard.index: shard for shard in _shards(plan, elsewhere)}
+        self._shards = {shard.index: shard for shard in shards_of(plan, elsewhere=elsewhere)}
         self._drawn: list[int] = []
         self._last: float | None = None
         self._hidden = False
@@ -51,6 +50,11 @@ class Progress:
         """Take a record of a shard's journal, as `journal.read_record` gives it; nothing is written."""
         if shard in self._shards:
             self._shards[shard].feed(record)
+
+    def state(self, shard: int, text: str) -> None:
+        """What a shard waits for (`submitted`, `waiting (Resources)`); its next job record ends that."""
+        if shard in self._shards:
+            self._shards[shard].pause(text)
 
     def tick(self, now: float) -> None:
         """Write what is due: new failures at once, bars at most ten times a second, lines each 30 s."""
@@ -136,12 +140,3 @@ class Progress:
         except (OSError, ValueError):
             return 80, 24
         return (columns or 80, lines or 24)
-
-
-def _shards(plan: Plan, elsewhere: bool) -> list[ShardProgress]:
-    own = Ownership(plan)
-    shards = [ShardProgress(shard.index, shard.units, shard.expected_seconds, own) for shard in plan.shards]
-    if plan.cpu_units and not elsewhere:
-        longest = max(own.units[unit].expected_seconds for unit in plan.cpu_units)
-        shards.append(ShardProgress(CPU_POOL, plan.cpu_units, longest, own))
-    return shards

@@ -211,6 +211,32 @@ def test_a_new_try_forgets_what_ran() -> None:
     assert "running" not in stream.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        pytest.param([], "0/2  waiting (Resources)", id="before its first job"),
+        pytest.param(
+            [JOB, start("u", "a.py::t", 1.0), end("u", "a.py::t", "failed"), start("u", "a.py::x", 1.0)],
+            "1/2  waiting (Resources)  1 failed  est. 1 s left",
+            id="before its second: nothing runs, and what ended stays",
+        ),
+    ],
+)
+def test_a_shard_in_the_queue_says_what_it_waits_for(before: list[dict[str, Any]], line: str) -> None:
+    stream = Terminal()
+    bars = progress(stream)
+    for record in before:
+        bars.feed(1, record)
+    bars.state(1, "waiting\n(Resources)")
+    bars.state(9, "of no shard")
+    bars.tick(1.0)
+    shown = next(line for line in stream.screen() if line.startswith("shard 1"))
+    assert " ".join(shown.split("]")[1].split()) == " ".join(line.split())
+    bars.feed(1, JOB)
+    bars.tick(2.0)
+    assert "Resources" not in "".join(stream.screen())
+
+
 @pytest.mark.parametrize(("elsewhere", "shown"), [(True, False), (False, True)])
 def test_the_cpu_pool_has_a_bar_if_it_runs_here(elsewhere: bool, shown: bool) -> None:
     stream = Terminal()
