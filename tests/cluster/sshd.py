@@ -37,7 +37,7 @@ def new_key(path: Path, passphrase: str = "") -> Path:
 
 
 class Sshd:
-    """An sshd of its own in `directory`, for the user who runs the tests; `more` goes into its configuration."""
+    """An sshd in `directory` for the user who runs the tests; `more` goes into its configuration."""
 
     def __init__(self, directory: Path, *more: str) -> None:
         assert SSHD is not None
@@ -107,9 +107,7 @@ class Sshd:
 
     def sessions(self) -> list[int]:
         """The sshd processes of its connections."""
-        done = subprocess.run(
-            ["pgrep", "-P", str(self.pid)], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(["pgrep", "-P", str(self.pid)], capture_output=True, text=True, check=False)
         return [int(line) for line in done.stdout.split()]
 
     def login(self, **more: object) -> Login:

@@ -25,7 +25,7 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*\$?")
 _NAME = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)(?::([0-9]{1,5}))?")
 _BRACKETED = re.compile(r"\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)\](?::([0-9]{1,5}))?")
 _ADDRESS = re.compile(r"([0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*)()")
-_KEY_HEAD = re.compile(r"\A\s*-----BEGIN ([A-Z ]*PRIVATE KEY)-----\s")
+_KEY_HEAD = re.compile(r"\A\s*-----BEGIN ([A-Z ]*PRIVATE KEY)-----[ \t]*\n")
 # PROTOCOL.key of OpenSSH: this text, then the name of the cipher as a string with a 4-byte length.
 _OPENSSH_KEY = b"openssh-key-v1\0"
 _UNENCRYPTED = _OPENSSH_KEY + b"\0\0\0\4none"

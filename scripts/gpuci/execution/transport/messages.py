@@ -284,7 +284,7 @@ def explain(said: str, host: str) -> Message:
 
 
 def _filled(text: str, match: re.Match[str], host: str) -> str:
-    groups = [plain(group or host)[:200] for group in match.groups()]
+    groups = [" ".join(plain(group or host).split())[:200] for group in match.groups()]
     return text.format(host, *groups, host=host)
 
 

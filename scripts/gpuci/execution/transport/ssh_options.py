@@ -71,7 +71,7 @@ def master_arguments(host: Host, way: tuple[Host, ...], directory: str, control:
 def session_arguments(control: str, command: str) -> list[str]:
     """Return the command that runs a remote command over the master, and never connects by itself."""
     # Without its master ssh would connect on its own; what it would use for that says so and ends.
-    instead = f"ProxyCommand=echo {NO_MASTER} >&2; exit 1"
+    instead = f"ProxyCommand=sh -c 'echo {NO_MASTER} >&2'"
     return ["ssh", "-F", "/dev/null", "-T", "-S", control, "-o", instead, "--", "login", command]
 
 
