@@ -112,7 +112,7 @@ class ShardProgress:
 
     def seconds_left(self, now: float) -> float | None:
         """An estimate: the pace so far, the plan's figure at first; None if nothing can be said."""
-        if self.began is None or self.done >= self.total:
+        if self.began is None or self._state or self.done >= self.total:
             return None
         elapsed = max(0.0, now - self.began)
         if self.done < _TRUSTED_SHARE * self.total:

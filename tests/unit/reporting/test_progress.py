@@ -217,7 +217,7 @@ def test_a_new_try_forgets_what_ran() -> None:
         pytest.param([], "0/2  waiting (Resources)", id="before its first job"),
         pytest.param(
             [JOB, start("u", "a.py::t", 1.0), end("u", "a.py::t", "failed"), start("u", "a.py::x", 1.0)],
-            "1/2  waiting (Resources)  1 failed  est. 1 s left",
+            "1/2  waiting (Resources)  1 failed",
             id="before its second: nothing runs, and what ended stays",
         ),
     ],
