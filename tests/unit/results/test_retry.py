@@ -115,6 +115,13 @@ CASES: list[tuple[str, list[Unit], list[str], dict[str, Any], list[str]]] = [
         {"u": ["two"]},
         [],
     ),
+    (
+        "went back, and no process could be started for it",
+        [unit()],
+        ["u{one,two} u>one u~one u=one:not_finished u=two:passed"],
+        {"u": ["one"]},
+        [],
+    ),
     ("another file's ids", [unit()], ["u{one,b/x.py::t,two} u=one:passed"], {"u": ["two"]}, []),
     ("a prefix of the file's name", [unit()], ["u{one,a.pyx/::t,two} u=one:passed"], {"u": ["two"]}, []),
     ("records of another shard's unit", [unit()], ["x{one} x=one:passed u{one,two}"], {"u": "all"}, []),
