@@ -6,20 +6,24 @@ Standard library only, Python >= 3.10.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 SCRIPTS = Path(__file__).resolve().parent
 ROOT = SCRIPTS.parent
-sys.path.insert(0, str(SCRIPTS))
+sys.path[:0] = [str(SCRIPTS), str(ROOT)]
+
+from tests.cluster.bed import build, packages  # noqa: E402
 
 from gpuci import environment  # noqa: E402
 from gpuci.errors import GpuciError  # noqa: E402
@@ -32,7 +36,8 @@ PYTESTS = {
 }
 TORCH = SCRIPTS / "requirements-torch.txt"
 TORCH_PYTHON = (3, 11)
-NOTHING_YET = {"cluster": "a real Slurm, sshd, containers and act"}
+# Where the test bed lives: the user `ci` must reach it, and nobody else may make it first.
+CLUSTER = Path("/var/lib") / f"gpuci-cluster-{hashlib.sha256(os.fsencode(ROOT)).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True)
@@ -49,11 +54,8 @@ class Outcome:
 def main(arguments: list[str]) -> int:
     """Run what the flags ask for; return 1 if anything failed."""
     options, pytest_arguments = parse(arguments)
-    for flag, what in NOTHING_YET.items():
-        if getattr(options, flag):
-            print(f"--{flag}: nothing is behind this flag yet ({what} will be)")
     try:
-        outcomes = everything(options.quick, options.torch, pytest_arguments)
+        outcomes = everything(options, pytest_arguments)
     except GpuciError as error:
         print(error.page(), file=sys.stderr)
         outcomes = [Outcome("environments", 0.0, failed=1)]
@@ -68,33 +70,65 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     )
     parser.add_argument("--quick", action="store_true", help="unit and meta tests, and the quick checks")
     parser.add_argument("--torch", action="store_true", help="also tests with a real torch (CPU)")
-    for flag, what in NOTHING_YET.items():
-        parser.add_argument(f"--{flag}", action="store_true", help=f"also {what} (nothing yet)")
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="also a real Slurm, sshd and containers, which it brings up on this machine (root, Debian 12)",
+    )
     return parser.parse_known_args(arguments)
 
 
-def everything(quick: bool, torch: bool, pytest_arguments: Sequence[str]) -> list[Outcome]:
+def everything(options: argparse.Namespace, pytest_arguments: Sequence[str]) -> list[Outcome]:
     """Make the environments, run the checks side by side, then pytest."""
     started = time.monotonic()
     python = environment.ensure(ROOT, ".venvs/test", SCRIPTS / "requirements-dev.txt")
     checks = quick_checks(python.parent)
     environ = clean_environment(python.parent)
-    if not quick:
+    if not options.quick:
         checks |= thorough_checks(python.parent)
         environ["GPUCI_TEST_PYTHONS"] = ":".join(str(path) for path in pytest_pythons())
-    if torch:
+    if options.torch:
         environ |= torch_environment()
     outcomes = [Outcome("environments", time.monotonic() - started, passed=1)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         outcomes += pool.map(lambda item: run_check(item[0], item[1], environ), checks.items())
-    return [*outcomes, run_pytest(python, pytest_arguments, directories(quick, torch), environ)]
+    looks = directories(options.quick, options.torch, options.cluster)
+    with cluster(options.cluster) as (bed, more):
+        outcomes += bed
+        return [*outcomes, run_pytest(python, pytest_arguments, looks, {**environ, **more})]
 
 
-def directories(quick: bool, torch: bool) -> list[str]:
+def directories(quick: bool, torch: bool, cluster: bool) -> list[str]:
     """Where pytest looks by default."""
     if not quick:
         return ["tests"]
-    return ["tests/unit", "tests/meta", *(["tests/torch"] if torch else [])]
+    asked_for = {"tests/torch": torch, "tests/cluster": cluster}
+    return ["tests/unit", "tests/meta", *(path for path, asked in asked_for.items() if asked)]
+
+
+@contextmanager
+def cluster(wanted: bool) -> Iterator[tuple[list[Outcome], dict[str, str]]]:
+    """A test bed while pytest runs: rows for the table, and what tests/cluster reads.
+
+    That is the bed's directory, or why there is none (they are skipped with it). A bed that runs already
+    and is named in GPUCI_CLUSTER is used and stays.
+    """
+    reason = packages.unfit() if wanted else "needs --cluster"
+    if "GPUCI_CLUSTER" in os.environ or reason:
+        if wanted and reason:
+            print(f"tests/cluster will be skipped: {reason}", file=sys.stderr)
+        yield [], {"GPUCI_NO_CLUSTER": reason or ""}
+        return
+    started = time.monotonic()
+    try:
+        build.up(CLUSTER, {})
+    except GpuciError as error:
+        print(error.page(), file=sys.stderr)
+        yield [Outcome("cluster", time.monotonic() - started, failed=1)], {"GPUCI_NO_CLUSTER": error.what}
+    else:
+        yield [Outcome("cluster", time.monotonic() - started, passed=1)], {"GPUCI_CLUSTER": str(CLUSTER)}
+    finally:
+        build.down(CLUSTER)
 
 
 def clean_environment(tools: Path) -> dict[str, str]:
@@ -220,8 +254,8 @@ def run_pytest(
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
         junit = Path(directory) / "junit.xml"
-        command = [str(python), "-m", "pytest", "-q", "-rs", "-n", "auto", f"--junitxml={junit}"]
-        command += [*arguments, *missing_paths(arguments, directories)]
+        command = [str(python), "-m", "pytest", "-q", "-rs", "-n", "auto", "--dist=loadgroup"]
+        command += [f"--junitxml={junit}", *arguments, *missing_paths(arguments, directories)]
         done = subprocess.run(command, cwd=ROOT, env=environ, check=False)
         xml = junit.read_text(encoding="utf-8") if junit.exists() else "<testsuites/>"
     passed, failed, skipped = count(xml)

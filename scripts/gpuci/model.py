@@ -222,6 +222,19 @@ class ShardRun:
 
 
 @dataclass(frozen=True)
+class ShardState:
+    """Where a shard is while a backend has it: `phase`, since when (epoch seconds), and a word more about it.
+
+    Phases: planned, submitted, waiting, running, ended. `text` is the queue's reason while it waits, the node
+    while it runs, the verdict when it ended.
+    """
+
+    phase: str = "planned"
+    text: str = ""
+    since: float | None = None
+
+
+@dataclass(frozen=True)
 class TryReport:
     """What one try of a shard came to. `tests` is the number of tests whose result it brought."""
 

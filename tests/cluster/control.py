@@ -11,9 +11,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from gpuci.errors import GpuciError  # noqa: E402
 from tests.cluster.bed.build import down, up  # noqa: E402
 from tests.cluster.bed.processes import say  # noqa: E402
+
+from gpuci.errors import GpuciError  # noqa: E402
 
 
 def main(arguments: list[str]) -> int:

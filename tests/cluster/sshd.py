@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpuci.execution.transport.connection import Connection, LinkLost
 from gpuci.execution.transport.login import Login
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
@@ -180,3 +181,48 @@ class Link:
                     sink.shutdown(socket.SHUT_WR)
                     return
                 sink.sendall(piece)
+
+
+def connect(login: Login, tmp_path: Path, said: list[str] | None = None) -> Connection:
+    """A connection that is not open yet."""
+    lines: list[str] = [] if said is None else said
+    return Connection(login, tmp_path, lines.append)
+
+
+def appears(path: Path) -> str:
+    """Wait for a file with a line in it."""
+    pause = threading.Event()
+    for _ in range(1000):
+        if path.exists() and path.read_text().endswith("\n"):
+            return path.read_text().strip()
+        pause.wait(0.02)
+    raise AssertionError(f"{path} did not appear")
+
+
+def gone(pid: int) -> bool:
+    """Wait until a process that is not our child has ended."""
+    pause = threading.Event()
+    for _ in range(500):
+        try:
+            if Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z":
+                return True
+        except OSError:
+            return True
+        pause.wait(0.02)
+    return False
+
+
+def masters(directory: Path) -> list[int]:
+    """The ssh masters whose sockets are below a directory."""
+    done = subprocess.run(
+        ["pgrep", "-f", f"^ssh -F {directory}"], capture_output=True, text=True, check=False
+    )
+    return [int(line) for line in done.stdout.split()]
+
+
+def survived(connection: Connection, text: str) -> bytes:
+    """The answer to a text that may find the link lost once: it was just cut."""
+    try:
+        return connection.run(text).out
+    except LinkLost:
+        return connection.run(text).out

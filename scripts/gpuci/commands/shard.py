@@ -23,7 +23,7 @@ from gpuci.execution.slurm.registry import registry_credential
 from gpuci.execution.slurm.run import Options, SlurmRun
 from gpuci.execution.transport.connection import Connection
 from gpuci.execution.transport.login import login_from
-from gpuci.model import Plan, ShardRun
+from gpuci.model import Plan, ShardRun, ShardState
 from gpuci.planning import document as plan_document
 from gpuci.reporting import document as report_document
 from gpuci.reporting import terminal
@@ -55,15 +55,16 @@ class LogPrinter:
         self._heartbeat.feed(shard, record)
         self._print(self._logs[shard].feed(record))
 
-    def state(self, shard: int, text: str) -> None:
+    def state(self, shard: int, state: ShardState) -> None:
         """What Slurm says of a shard."""
-        self._heartbeat.state(shard, text)
+        self._heartbeat.state(shard, state)
 
     def tick(self, now: float) -> None:
         """Time went by (epoch seconds)."""
-        for log in self._logs.values():
-            self._print(log.flush())
-        self._print(self._heartbeat.tick(now))
+        line = self._heartbeat.tick(now)
+        if line:
+            self._print([text for log in self._logs.values() for text in log.flush()])
+            self._print([line])
 
     def close(self) -> None:
         """What is left to show."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpuci.model import Plan
+from gpuci.model import Plan, ShardState
 from gpuci.reporting.bars import ShardProgress, shards_of
 from gpuci.reporting.summary import label
 from gpuci.reporting.text import about, clip, clip_middle, duration, one_line, width_of
@@ -19,33 +19,22 @@ _NAME_WIDTH = 20
 PHASES = ("running", "waiting", "submitted", "ended", "planned")
 
 
-@dataclass(frozen=True)
-class State:
-    """Where a shard is: a phase of PHASES, since when (epoch seconds), and one word more about it.
-
-    `text` is the queue's reason while it waits, the node while it runs, the verdict when it ended.
-    """
-
-    phase: str = "planned"
-    text: str = ""
-    since: float | None = None
-
-    def words(self, now: float) -> str:
-        """`waiting (Resources) 4 min`, `running on gpu003`, `passed`; one clean line."""
-        text = one_line(self.text)
-        if self.phase == "running":
-            return f"running on {text}" if text else "running"
-        if self.phase == "ended":
-            return label(text) or "ended"
-        took = "" if self.since is None else f" {about(max(0.0, now - self.since))}"
-        return f"{self.phase} ({text}){took}" if text else f"{self.phase}{took}"
+def words(state: ShardState, now: float) -> str:
+    """`waiting (Resources) 4 min`, `running on gpu003`, `passed`; one clean line."""
+    text = one_line(state.text)
+    if state.phase == "running":
+        return f"running on {text}" if text else "running"
+    if state.phase == "ended":
+        return label(text) or "ended"
+    took = "" if state.since is None else f" {about(max(0.0, now - state.since))}"
+    return f"{state.phase} ({text}){took}" if text else f"{state.phase}{took}"
 
 
 @dataclass
 class _Group:
     """Shards in one state, which is told once, as that of the one that is in it longest."""
 
-    state: State
+    state: ShardState
     indexes: list[int] = field(default_factory=list)
 
 
@@ -59,7 +48,7 @@ class Heartbeat:
     def __init__(self, plan: Plan, *, elsewhere: bool = False, width: int = WIDTH) -> None:
         """`elsewhere`: the cpu units do not run here."""
         self._shards = {shard.index: shard for shard in shards_of(plan, elsewhere=elsewhere)}
-        self._states = dict.fromkeys(self._shards, State())
+        self._states = dict.fromkeys(self._shards, ShardState())
         self._width = width
         self._last: float | None = None
         self._changed = False
@@ -69,7 +58,7 @@ class Heartbeat:
         if shard in self._shards:
             self._shards[shard].feed(record)
 
-    def state(self, shard: int, state: State) -> None:
+    def state(self, shard: int, state: ShardState) -> None:
         """A shard is in this state now."""
         before = self._states.get(shard)
         if before is None:
@@ -95,12 +84,12 @@ class Heartbeat:
         red = sum(shard.red for shard in shards)
         head = f"{sum(shard.done for shard in shards)}/{sum(shard.total for shard in shards)} tests"
         parts = [f"{head}, {red} failed" if red else head]
-        parts += [f"{names(group.indexes)} {group.state.words(now)}" for group in _groups(self._states)]
+        parts += [f"{names(group.indexes)} {words(group.state, now)}" for group in _groups(self._states)]
         line = clip("; ".join(parts), self._width)
         return line + _longest(shards, now, self._width - width_of(line))
 
 
-def _groups(states: Mapping[int, State]) -> list[_Group]:
+def _groups(states: Mapping[int, ShardState]) -> list[_Group]:
     """Shards in the same state, in the order of PHASES; nodes are told apart only where there is one."""
     groups: dict[tuple[str, str], _Group] = {}
     for index, state in sorted(states.items(), key=lambda entry: (entry[0] == 0, entry[0])):
@@ -109,7 +98,7 @@ def _groups(states: Mapping[int, State]) -> list[_Group]:
         group.indexes.append(index)
         if len(group.indexes) > 1:
             known = [each.since for each in (group.state, state) if each.since is not None]
-            group.state = State(*key, min(known, default=None))
+            group.state = ShardState(*key, min(known, default=None))
     return sorted(groups.values(), key=lambda group: PHASES.index(group.state.phase))
 
 

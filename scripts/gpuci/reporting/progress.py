@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from gpuci.model import Plan
+from gpuci.model import Plan, ShardState
 from gpuci.reporting.bars import shards_of
 from gpuci.reporting.text import clip, width_of
 from gpuci.results.verdict import shard_name
@@ -51,10 +51,10 @@ class Progress:
         if shard in self._shards:
             self._shards[shard].feed(record)
 
-    def state(self, shard: int, text: str) -> None:
-        """What a shard waits for (`submitted`, `waiting (Resources)`); its next job record ends that."""
-        if shard in self._shards:
-            self._shards[shard].pause(text)
+    def state(self, shard: int, state: ShardState) -> None:
+        """What a shard waits for; its next job record ends that."""
+        if shard in self._shards and state.phase in ("submitted", "waiting"):
+            self._shards[shard].pause(f"{state.phase} ({state.text})" if state.text else state.phase)
 
     def tick(self, now: float) -> None:
         """Write what is due: new failures at once, bars at most ten times a second, lines each 30 s."""

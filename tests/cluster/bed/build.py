@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import stat
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from gpuci.errors import ConfigError, GpuciError
-from tests.cluster.bed import accounts, image, overlays, packages, slurm_conf, ssh, user
+from tests.cluster.bed import accounts, image, overlays, packages, registry, slurm_conf, ssh, user
 from tests.cluster.bed.daemons import ON_DEMAND, daemons
 from tests.cluster.bed.place import DIRECTORY, GPU_NODES, LOGIN_HOSTS, NODES, USER, Place
 from tests.cluster.bed.processes import Daemon, run, say, wait_for
+
+from gpuci.errors import ConfigError, GpuciError
 
 # Names the bed that this machine has: ports, the user and its processes allow one.
 CURRENT = Path("/run/gpuci-test-bed")
@@ -22,10 +24,10 @@ NULL_DEVICE = os.makedev(1, 3)
 # Which daemons read slurm.conf when they start.
 READERS = ("slurmctld", *NODES)
 NVIDIA_SMI = Path(__file__).resolve().parents[1] / "nvidia_smi.py"
-FOLDERS = ("dev", "etc", "faults", "keys", "log/slurm", "mysql", "nodes", "registry")
+FOLDERS: tuple[str, ...] = ("dev", "etc", "faults", "keys", "log/slurm", "mysql", "nodes", "registry")
 FOLDERS += ("run/munge", "run/mysql", "run/slurm", "scratch", "shared", "spool", "sshd", "state")
 OWNERS = {"run/munge": "munge", "run/mysql": "mysql", "mysql": "mysql", "shared": USER}
-OWNERS |= {name: "slurm" for name in ("log/slurm", "run/slurm", "state")}
+OWNERS |= dict.fromkeys(("log/slurm", "run/slurm", "state"), "slurm")
 
 
 def up(top: Path, changes: Mapping[str, str]) -> None:
@@ -36,9 +38,10 @@ def up(top: Path, changes: Mapping[str, str]) -> None:
     place = place_at(top)
     if reason := packages.unfit():
         raise GpuciError(reason, then="run it on a Debian 12 machine that may be changed, as root")
-    with _alone(place):
+    with _locked():
+        _refuse_another(place)
         packages.install_missing()
-        place.top.mkdir(parents=True, exist_ok=True)
+        _make_top(place.top)
         CURRENT.write_text(f"{place.top}\n")
         user.make_user(place)
         _folders(place)
@@ -53,15 +56,18 @@ def down(top: Path) -> None:
     """Cancel the jobs, stop the daemons, end what `ci` runs. The files stay."""
     place = place_at(top)
     known = daemons(place)
-    with _alone(place):
+    with _locked():
+        if (other := _current()) not in (None, place.top):
+            say(f"none runs in {place.top} (one does in {other})")
+            return
         if known["slurmctld"].pid is not None:
             _cancel_all(place)
         user.end_processes()
         for name in NODES:
-            known[name].signal(15)
+            known[name].signal(signal.SIGTERM)
         for daemon in reversed(known.values()):
             daemon.stop()
-        _end_steps()
+        _end_steps(place)
         user.end_processes()
         CURRENT.unlink(missing_ok=True)
 
@@ -78,18 +84,33 @@ def place_at(top: Path) -> Place:
 
 
 @contextmanager
-def _alone(place: Place) -> Iterator[None]:
-    """One at a time, and one bed a machine. Raises GpuciError: another one runs."""
+def _locked() -> Iterator[None]:
+    """One `up` or `down` at a time."""
     with open(f"{CURRENT}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        other = Path(CURRENT.read_text().strip()) if CURRENT.exists() else place.top
-        if other != place.top and any(daemon.pid for daemon in daemons(Place(other)).values()):
-            raise GpuciError(
-                f"a test bed runs in {other}",
-                why="a machine can have one: they share ports and the user",
-                then=f"use that one, or take it down: tests/cluster/down {other}",
-            )
         yield
+
+
+def _current() -> Path | None:
+    """Where a bed runs on this machine."""
+    top = Path(CURRENT.read_text().strip()) if CURRENT.exists() else None
+    return top if top and any(daemon.pid for daemon in daemons(Place(top)).values()) else None
+
+
+def _refuse_another(place: Place) -> None:
+    if (other := _current()) not in (None, place.top):
+        raise GpuciError(
+            f"a test bed runs in {other}",
+            why="a machine can have one: they share ports and the user",
+            then=f"use that one, or take it down: tests/cluster/down {other}",
+        )
+
+
+def _make_top(top: Path) -> None:
+    """Our own directory: in one of another user's, root would follow that user's links."""
+    top.mkdir(parents=True, exist_ok=True)
+    if top.is_symlink() or top.lstat().st_uid != 0:
+        raise GpuciError(f"{top} does not belong to root", then="name another directory")
 
 
 def _folders(place: Place) -> None:
@@ -124,7 +145,9 @@ def _node_programs(place: Place) -> None:
 
 
 def _reachable(place: Place) -> None:
-    done = subprocess.run(["runuser", "-u", USER, "--", "test", "-r", str(place / "etc")], cwd="/", check=False)
+    done = subprocess.run(
+        ["runuser", "-u", USER, "--", "test", "-r", str(place / "etc")], cwd="/", check=False
+    )
     if done.returncode:
         raise GpuciError(
             f"the user {USER} can't reach {place.top}",
@@ -147,6 +170,8 @@ def _configure(place: Place, changes: Mapping[str, str]) -> bool:
     database.chmod(0o600)
     run(["chown", "slurm", str(database)], "slurmdbd.conf can't be given to slurm")
     (place / "etc/cgroup.conf").write_text("CgroupAutomount=no\nCgroupPlugin=cgroup/v1\n")
+    (place / "etc/registry.yml").write_text(registry.config(place))
+    (place / "etc/registry.htpasswd").write_text(registry.HTPASSWD)
     (place / "etc/gres.conf").write_text(slurm_conf.gres_conf(place))
     text = slurm_conf.slurm_conf(place, changes)
     old = place.slurm_conf.read_text() if place.slurm_conf.exists() else ""
@@ -215,6 +240,13 @@ def _cancel_all(place: Place) -> None:
             say("slurmctld does not answer: its jobs end with the daemons")
 
 
-def _end_steps() -> None:
-    """slurmstepds outlive their slurmd: it would take them up again."""
-    subprocess.run(["pkill", "-KILL", "-x", "slurmstepd"], check=False)
+def _end_steps(place: Place) -> None:
+    """slurmstepds outlive their slurmd, which would take them up again. The bed's name its configuration."""
+    mark = f"SLURM_CONF={place.slurm_conf}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            stepd = (process / "comm").read_text() == "slurmstepd\n"
+            if stepd and mark in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
+        except OSError:
+            pass  # it has ended

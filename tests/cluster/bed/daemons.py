@@ -20,7 +20,12 @@ def daemons(place: Place) -> dict[str, Daemon]:
 
 def _services(place: Place) -> Iterable[Daemon]:
     socket, database = str(place.munge_socket), str(place.database_socket)
-    munged = ["/usr/sbin/munged", "--foreground", f"--socket={socket}", f"--key-file={place / 'etc/munge.key'}"]
+    munged = [
+        "/usr/sbin/munged",
+        "--foreground",
+        f"--socket={socket}",
+        f"--key-file={place / 'etc/munge.key'}",
+    ]
     munged += [f"--{name}-file={place / 'run/munge' / name}" for name in ("pid", "seed")]
     mariadbd = ["/usr/sbin/mariadbd", "--no-defaults", "--user=mysql", f"--datadir={place / 'mysql'}"]
     mariadbd += [f"--socket={database}", f"--port={place.database_port}", "--bind-address=127.0.0.1"]
@@ -57,7 +62,8 @@ def _logins(place: Place) -> Iterable[Daemon]:
 
 def _registry(place: Place) -> Daemon:
     command = ("/usr/bin/docker-registry", "serve", str(place / "etc/registry.yml"))
-    return _daemon(place, command, name="registry")
+    ready = ("bash", "-c", f": <>/dev/tcp/127.0.0.1/{place.registry_port}")
+    return _daemon(place, command, name="registry", ready=ready)
 
 
 def _daemon(

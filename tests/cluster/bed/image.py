@@ -11,9 +11,10 @@ import os
 import shutil
 from pathlib import Path
 
-from gpuci.environment import ensure, user_cache
 from tests.cluster.bed.place import USER, Place
 from tests.cluster.bed.processes import run, say
+
+from gpuci.environment import ensure, user_cache
 
 REQUIREMENTS = Path(__file__).resolve().parents[3] / "scripts/requirements-pytest-8.4.2.txt"
 PYTHON = "/usr/bin/python3"

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gpuci.errors import GpuciError
 from tests.cluster.bed.processes import say, tail
+
+from gpuci.errors import GpuciError
 
 LIST = Path(__file__).resolve().parents[1] / "packages.txt"
 POLICY = Path("/usr/sbin/policy-rc.d")

@@ -120,7 +120,9 @@ def _as_user(user: str) -> dict[str, object]:
     return {} if user == "root" else {"user": user, "group": user, "extra_groups": []}
 
 
-def run(command: Sequence[str], what: str, *, environ: Mapping[str, str] | None = None, stdin: str = "") -> str:
+def run(
+    command: Sequence[str], what: str, *, environ: Mapping[str, str] | None = None, stdin: str = ""
+) -> str:
     """Run a command of the set-up, return its output. Raises GpuciError with the end of it."""
     done = subprocess.run(
         command,

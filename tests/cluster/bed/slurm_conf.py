@@ -84,7 +84,9 @@ def settings(place: Place) -> dict[str, str]:
 def slurm_conf(place: Place, changes: Mapping[str, str]) -> str:
     """slurm.conf with `changes` to its settings."""
     lines = [f"{key}={value}" for key, value in {**settings(place), **changes}.items()]
-    nodes = [_node(place, node, f"RealMemory=1000000 Gres=gpu:h100:{GPUS} Feature=h100") for node in GPU_NODES]
+    nodes = [
+        _node(place, node, f"RealMemory=1000000 Gres=gpu:h100:{GPUS} Feature=h100") for node in GPU_NODES
+    ]
     nodes += [_node(place, node, "RealMemory=500000 Feature=cpu") for node in CPU_NODES]
     return "\n".join([*lines, *nodes, PARTITIONS])
 

@@ -9,9 +9,10 @@ import shutil
 import signal
 from pathlib import Path
 
-from gpuci.errors import GpuciError
 from tests.cluster.bed.place import USER, Place
 from tests.cluster.bed.processes import run, say
+
+from gpuci.errors import GpuciError
 
 # In the comment field of /etc/passwd: whose user this is.
 MARK = "gpuci test bed"
@@ -85,7 +86,9 @@ def _limits() -> dict[str, int]:
     """What podman may ask for: its own defaults are higher than what this machine may allow."""
     asked = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
     allowed = {name: resource.getrlimit(number)[1] for name, number in asked.items()}
-    return {name: 20000 if most == resource.RLIM_INFINITY else min(most, 20000) for name, most in allowed.items()}
+    return {
+        name: 20000 if most == resource.RLIM_INFINITY else min(most, 20000) for name, most in allowed.items()
+    }
 
 
 def end_processes() -> None:

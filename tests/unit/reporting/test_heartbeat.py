@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuci.model import Plan, Shard, Unit
-from gpuci.reporting.heartbeat import EVERY_SECONDS, PHASES, SOONEST_SECONDS, WIDTH, Heartbeat, State, names
+from gpuci.model import Plan, Shard, ShardState, Unit
+from gpuci.reporting.heartbeat import (
+    EVERY_SECONDS,
+    PHASES,
+    SOONEST_SECONDS,
+    WIDTH,
+    Heartbeat,
+    names,
+)
 from gpuci.reporting.text import width_of
 
 
@@ -48,7 +55,7 @@ def end(shard: int, name: str, outcome: str = "passed") -> dict[str, Any]:
 
 def test_one_shard() -> None:
     beat = heart(1)
-    beat.state(1, State("running", "gpu003"))
+    beat.state(1, ShardState("running", "gpu003"))
     for record in (start(1, "a", 1.0), start(1, "b", 2.0), end(1, "b", "failed")):
         beat.feed(1, record)
     assert beat.line(36.0) == "1/4 tests, 1 failed; shard 1 running on gpu003; longest f1.py::a 35.0 s"
@@ -57,11 +64,11 @@ def test_one_shard() -> None:
 def test_many_shards_are_told_by_state() -> None:
     beat = heart(12, elsewhere=False)
     for shard in (1, 2, 3):
-        beat.state(shard, State("waiting", "Priority", 100.0 + shard))
+        beat.state(shard, ShardState("waiting", "Priority", 100.0 + shard))
     for shard in range(4, 11):
-        beat.state(shard, State("running", f"gpu{shard:03}"))
-    beat.state(11, State("submitted"))
-    beat.state(12, State("ended", "passed"))
+        beat.state(shard, ShardState("running", f"gpu{shard:03}"))
+    beat.state(11, ShardState("submitted"))
+    beat.state(12, ShardState("ended", "passed"))
     beat.feed(4, start(4, "slow", 300.0))
     assert beat.line(341.0) == (
         "0/52 tests; shards 4-10 running; shards 1-3 waiting (Priority) 4 min; shard 11 submitted;"
@@ -72,20 +79,20 @@ def test_many_shards_are_told_by_state() -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        (State(), "planned"),
-        (State("submitted", since=40.0), "submitted 2 min"),
-        (State("waiting", "Resources", 40.0), "waiting (Resources) 2 min"),
-        (State("waiting", "Resources"), "waiting (Resources)"),
-        (State("waiting", since=200.0), "waiting 1 s"),
-        (State("running", "gpu003"), "running on gpu003"),
-        (State("running"), "running"),
-        (State("ended", "queue_timeout"), "queue timeout"),
-        (State("ended"), "ended"),
-        (State("waiting", "a\n::b\x1b[2J"), "waiting (a |::b)"),
+        (ShardState(), "planned"),
+        (ShardState("submitted", since=40.0), "submitted 2 min"),
+        (ShardState("waiting", "Resources", 40.0), "waiting (Resources) 2 min"),
+        (ShardState("waiting", "Resources"), "waiting (Resources)"),
+        (ShardState("waiting", since=200.0), "waiting 1 s"),
+        (ShardState("running", "gpu003"), "running on gpu003"),
+        (ShardState("running"), "running"),
+        (ShardState("ended", "queue_timeout"), "queue timeout"),
+        (ShardState("ended"), "ended"),
+        (ShardState("waiting", "a\n::b\x1b[2J"), "waiting (a |::b)"),
     ],
 )
-def test_a_state_in_words(state: State, words: str) -> None:
-    assert state.words(160.0) == words
+def test_a_state_in_words(state: ShardState, words: str) -> None:
+    assert words(state, 160.0) == words
 
 
 @pytest.mark.parametrize(
@@ -105,11 +112,11 @@ def test_names(indexes: list[int], text: str) -> None:
 def test_what_ran_on_a_lost_node_does_not_run() -> None:
     beat = heart(1)
     beat.feed(1, start(1, "a", 1.0))
-    beat.state(1, State("submitted"))
+    beat.state(1, ShardState("submitted"))
     assert beat.line(9.0) == "0/4 tests; shard 1 submitted"
 
 
-def beats(beat: Heartbeat, seconds: int, changes: dict[int, State]) -> list[int]:
+def beats(beat: Heartbeat, seconds: int, changes: dict[int, ShardState]) -> list[int]:
     """The seconds at which lines come."""
     found = []
     for now in range(seconds):
@@ -120,7 +127,7 @@ def beats(beat: Heartbeat, seconds: int, changes: dict[int, State]) -> list[int]
     return found
 
 
-WAITS = State("waiting", "Resources", 1000.0)
+WAITS = ShardState("waiting", "Resources", 1000.0)
 SOON, EVERY = int(SOONEST_SECONDS), int(EVERY_SECONDS)
 
 
@@ -130,12 +137,16 @@ SOON, EVERY = int(SOONEST_SECONDS), int(EVERY_SECONDS)
         pytest.param({}, [EVERY, 2 * EVERY], id="nothing changes"),
         pytest.param({0: WAITS}, [0, EVERY, 2 * EVERY], id="at once"),
         pytest.param({10: WAITS}, [10, 10 + EVERY], id="a change starts the time anew"),
-        pytest.param({0: WAITS, 1: State("running", "n")}, [0, SOON, SOON + EVERY], id="not too often"),
-        pytest.param({0: WAITS, 9: State("waiting", "Resources", 1009.0)}, [0, EVERY, 60], id="no change"),
-        pytest.param({0: WAITS, 9: State("waiting", "Priority", 1000.0)}, [0, 9, 9 + EVERY], id="a reason"),
+        pytest.param({0: WAITS, 1: ShardState("running", "n")}, [0, SOON, SOON + EVERY], id="not too often"),
+        pytest.param(
+            {0: WAITS, 9: ShardState("waiting", "Resources", 1009.0)}, [0, EVERY, 60], id="no change"
+        ),
+        pytest.param(
+            {0: WAITS, 9: ShardState("waiting", "Priority", 1000.0)}, [0, 9, 9 + EVERY], id="a reason"
+        ),
     ],
 )
-def test_when_a_line_comes(changes: dict[int, State], lines: list[int]) -> None:
+def test_when_a_line_comes(changes: dict[int, ShardState], lines: list[int]) -> None:
     assert beats(heart(1), 2 * EVERY + 1, changes) == lines
 
 
@@ -148,12 +159,12 @@ def test_a_clock_that_is_set_back_keeps_the_heart_beating() -> None:
 def test_shards_that_nobody_planned_are_ignored() -> None:
     beat = heart(1)
     beat.feed(9, start(9, "a", 1.0))
-    beat.state(9, State("running"))
+    beat.state(9, ShardState("running"))
     assert beat.line(2.0) == "0/4 tests; shard 1 planned"
 
 
 TEXT = st.text(st.one_of(st.sampled_from("\x1b\r\n:[]#%界\u202e\u2028"), st.characters()), max_size=99)
-STATES = st.builds(State, st.sampled_from(PHASES), TEXT, st.none() | st.floats(0, 2e9))
+STATES = st.builds(ShardState, st.sampled_from(PHASES), TEXT, st.none() | st.floats(0, 2e9))
 
 
 @given(
@@ -162,7 +173,7 @@ STATES = st.builds(State, st.sampled_from(PHASES), TEXT, st.none() | st.floats(0
     st.integers(20, 200),
 )
 def test_it_is_one_harmless_line_that_fits(
-    states: dict[int, State], running: list[tuple[int, str]], width: int
+    states: dict[int, ShardState], running: list[tuple[int, str]], width: int
 ) -> None:
     beat = heart(12, elsewhere=False, width=width)
     for shard, state in states.items():

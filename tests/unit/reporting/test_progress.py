@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuci.model import Plan, Shard, Unit
+from gpuci.model import Plan, Shard, ShardState, Unit
 from gpuci.reporting.progress import Progress
 from gpuci.reporting.text import width_of
 
@@ -227,8 +227,8 @@ def test_a_shard_in_the_queue_says_what_it_waits_for(before: list[dict[str, Any]
     bars = progress(stream)
     for record in before:
         bars.feed(1, record)
-    bars.state(1, "waiting\n(Resources)")
-    bars.state(9, "of no shard")
+    bars.state(1, ShardState("waiting", "Resources"))
+    bars.state(9, ShardState("waiting"))
     bars.tick(1.0)
     shown = next(line for line in stream.screen() if line.startswith("shard 1"))
     assert " ".join(shown.split("]")[1].split()) == " ".join(line.split())

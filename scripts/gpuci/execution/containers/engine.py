@@ -69,7 +69,9 @@ container_started() {
 }
 container_remember() {
     container_pid=$(exec sh -c 'echo "$PPID"')
-    echo "$container_pid $(container_started "$container_pid")" >"$GPUCI_SCRATCH/container-client"
+    echo "$container_pid $(container_started "$container_pid")" >"$GPUCI_SCRATCH/container-client" || return
+    # In this order, and container_remove in the other: one of the two sees the other.
+    ! [ -e "$GPUCI_SCRATCH/container-removed" ]
 }
 container_client_lives() {
     [ -r "$GPUCI_SCRATCH/container-client" ] || return 1
@@ -78,6 +80,7 @@ container_client_lives() {
 }
 container_remove() {
     rm -f -- "$GPUCI_JOB_DIR/pull-auth" || :
+    true 2>/dev/null >"$GPUCI_SCRATCH/container-removed" || :
     container_discard
     container_tries=0
     # A client that is about to start the container would start it after us.
@@ -136,6 +139,7 @@ def _image(settings: Settings) -> str:
 
 def _run(settings: Settings, engine: Engine) -> Iterator[str]:
     """The lines of container_run: words are put before the arguments, the last ones first."""
+    yield "container_remember || return"
     program, first = shell.entry(settings.python, settings.setup)
     extra = (quote(option) for option in settings.extra_options)
     yield shell.prepend([*extra, f"--entrypoint={program}", '"$(container_image)"', *first])
@@ -149,7 +153,6 @@ def _run(settings: Settings, engine: Engine) -> Iterator[str]:
     yield f"    {shell.prepend([engine.keeper_mount])}"
     yield "fi"
     yield from engine.dynamic
-    yield "container_remember"
     yield " ".join(["exec", engine.program, "run", *_common(settings), *engine.run, '"$@"'])
 
 

@@ -261,6 +261,13 @@ _TABLE: tuple[tuple[str, str, str, str, str], ...] = (
         "look at it in the image",
     ),
     (
+        r"unable to find user (\S+):|no users found|unable to find group (\S+):",
+        "config",
+        "the image has no user {0}",
+        "container.user is a name that the image's /etc/passwd or /etc/group lacks",
+        "write the user by number, as 1000 or 1000:1000",
+    ),
+    (
         r"unknown flag: (\S+)|unrecognized option '([^']+)'",
         "config",
         "the runtime does not know {0}",

@@ -39,23 +39,26 @@ container_discard() {
 }
 """
 
-# Mounts belong to the job's user, so that is who the container's user has to be (user_namespaces(7)).
+# Mounts belong to the job's user, so that is who the container's user has to be: his id inside is mapped
+# to the job's outside. Root inside is that already. What the image says of a name, only the image knows.
 _USER = r"""
 container_user() {
     container_wanted=%s
     [ -n "$container_wanted" ] ||
         container_wanted=$(container_engine image inspect --format '{{.Config.User}}' "$(container_image)")
-    case "$(id -u):$container_wanted" in
-    0:* | *: | *:0 | *:0:* | *:root | *:root:*) return ;;
+    case "$(id -u):${container_wanted%%%%:*}" in
+    0:* | *: | *:0 | *:root) ;;
+    *:*[!0-9]*)
+        container_engine run --rm --pull=never --network=none --user="$container_wanted" --entrypoint=id \
+            "$(container_image)" -u </dev/null
+        ;;
+    *) echo "${container_wanted%%%%:*}" ;;
     esac
-    container_ids=$(container_engine run --rm --pull=never --network=none --user="$container_wanted" \
-        --entrypoint=id "$(container_image)" </dev/null) || return
-    echo "$container_ids" | sed -n 's/^uid=\([0-9]*\).* gid=\([0-9]*\).*/uid=\1,gid=\2/p'
 }
 """
 _AS_USER = (
-    "container_ids=$(container_user) || return",
-    '[ -z "$container_ids" ] || set -- "--userns=keep-id:$container_ids" "$@"',
+    "container_uid=$(container_user) || return",
+    '[ -z "$container_uid" ] || set -- --userns=keep-id:uid="$container_uid" "$@"',
 )
 
 # podman takes --gpus and does nothing, so the devices are named: by CDI where the node describes them, else

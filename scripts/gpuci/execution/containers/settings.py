@@ -109,7 +109,7 @@ def _problems(settings: Settings) -> Iterator[str]:
         yield "container.setup holds a null character"
     yield from (f"container.env {name!r} is no variable's name" for name in settings.env if not _NAME(name))
     for name, path in (("the job directory", settings.job_dir), ("container.workdir", settings.workdir)):
-        if not re.fullmatch(r'/[^:,"]*', path):
+        if not re.fullmatch(r'/[^:,"\n\0]*', path):
             yield f"{name} {path!r} can't be mounted: write an absolute path without `:`, `,` and `\"`"
     yield from _option_problems(settings)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpuci.execution.slurm import states
 from gpuci.execution.slurm.attempt import Attempt
+from gpuci.model import ShardState
 
 RUNNING_SECONDS = 1.0
 ENDING_SECONDS = 0.25  # a job that is about to be over
@@ -64,13 +65,13 @@ def _is_ending(attempt: Attempt) -> bool:
     return over or attempt.terminal_since is not None or attempt.ending is not None
 
 
-def state_text(attempt: Attempt) -> str:
-    """What Slurm says of a try, for people."""
-    if attempt.row is None:
-        return "submitted" if attempt.submitted is not None else "not submitted yet"
+def state_of(attempt: Attempt) -> ShardState:
+    """Where a try is, for people."""
     row = attempt.row
+    if row is None:
+        return ShardState("planned" if attempt.submitted is None else "submitted")
     if states.is_terminal(row.state):
-        return f"over ({row.state})"
+        return ShardState("ended", row.state)
     if states.is_waiting(row.state):
-        return f"waiting: {states.reason_text(row.reason)}"
-    return f"running on {row.node}" if row.node else "running"
+        return ShardState("waiting", states.reason_text(row.reason))
+    return ShardState("running", row.node)

@@ -106,7 +106,7 @@ _LIMIT = _refused(
 _NODES = _refused(
     "no node of the partition has what the job asks for",
     "too many GPUs, a GPU of another name, or a partition without GPUs",
-    "compare the profile's `gpu` and `gpus` (or `slurm.gres`) and `slurm.partition` with `sinfo -o '%P %N %G'`",
+    "compare `gpu` and `gpus` of the profile, `slurm.gres` and `slurm.partition` with `sinfo -o '%P %N %G'`",
 )
 _TIME = _refused(
     "the time limit is not allowed",

@@ -24,9 +24,9 @@ from gpuci.execution.slurm.interrupts import Interrupted, Interrupts
 from gpuci.execution.slurm.launch import Identity, Launch
 from gpuci.execution.slurm.remote import Cluster
 from gpuci.execution.transport.connection import Connection, LinkLost
-from gpuci.model import Plan, ShardRun
+from gpuci.model import Plan, ShardRun, ShardState
 from gpuci.results.ownership import shard_folder
-from gpuci.results.retry import remaining
+from gpuci.results.retry import remaining_after
 from gpuci.results.verdict import shard_name
 
 _CANCEL_AGAIN_SECONDS = 10.0
@@ -38,7 +38,7 @@ class Listener(Protocol):
     def feed(self, shard: int, record: dict[str, Any]) -> None:
         """A record of a shard, as it was written."""
 
-    def state(self, shard: int, text: str) -> None:
+    def state(self, shard: int, state: ShardState) -> None:
         """What Slurm says of a shard."""
 
     def tick(self, now: float) -> None:
@@ -180,7 +180,7 @@ class SlurmRun:
         return news
 
     def _act(self, attempt: Attempt, step: Step) -> None:
-        self._listener.state(attempt.index, follow.state_text(attempt))
+        self._listener.state(attempt.index, follow.state_of(attempt))
         if step.do is Do.FINISH:
             self._over(attempt, step)
         elif step.do is Do.SUBMIT:
@@ -226,7 +226,7 @@ class SlurmRun:
 
     def _retry(self, attempt: Attempt, ended: Ended) -> None:
         """Once more elsewhere, only what the journal lacks."""
-        rest = remaining(attempt.units, [ended.run.records])
+        rest = remaining_after(attempt.units, [ended.run])
         if not rest.units:
             return
         exclude = [*attempt.exclude, *filter(None, [ended.fate.exclude])]

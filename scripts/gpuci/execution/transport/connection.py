@@ -18,7 +18,7 @@ from gpuci.execution.transport import credentials
 from gpuci.execution.transport.command import Answer, answer_of, remote_command, started
 from gpuci.execution.transport.dial import Counts, Dialer, LinkLost, pause
 from gpuci.execution.transport.login import Login
-from gpuci.execution.transport.master import Heard, Master
+from gpuci.execution.transport.master import Heard, Input, Master
 from gpuci.execution.transport.messages import explain, quoted
 from gpuci.execution.transport.ssh_options import NO_MASTER
 
@@ -89,10 +89,11 @@ class Connection:
         end = time.monotonic() + timeout
         nonce = secrets.token_hex(8)
         command = remote_command(text, args, nonce)
+        source = Input(stdin)
         with self._session(end):
             for attempt in itertools.count():
                 master = self._current(end)
-                heard = master.session(command, stdin, max(0.1, end - time.monotonic()))
+                heard = master.session(command, source, max(0.1, end - time.monotonic()))
                 answer = answer_of(nonce, heard.out, heard.err)
                 if answer is None and self._not_sent(master, heard, nonce):
                     self._pause(master, heard, attempt, end)
@@ -184,7 +185,7 @@ class Connection:
 
 
 def _answers(master: Master) -> bool:
-    return master.session("exec true", b"", PROBE_SECONDS).code == 0
+    return master.session("exec true", Input(b""), PROBE_SECONDS).code == 0
 
 
 def _late(because: str) -> LinkLost:

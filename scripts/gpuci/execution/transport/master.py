@@ -46,6 +46,29 @@ class Heard(NamedTuple):
     err: bytes
 
 
+class Input:
+    """Standard input of a command: bytes, or a file from where it stands now, as often as it is asked for."""
+
+    def __init__(self, stdin: bytes | IO[bytes]) -> None:
+        self._stdin = stdin
+        self._start = None if isinstance(stdin, bytes) or not stdin.seekable() else stdin.tell()
+
+    def given(self) -> tuple[int | IO[bytes], bytes | None]:
+        """(what Popen gets, what is to be written to it)."""
+        if isinstance(self._stdin, bytes):
+            return (subprocess.PIPE, self._stdin) if self._stdin else (subprocess.DEVNULL, None)
+        if self._start is not None:
+            self._stdin.seek(self._start)
+        try:
+            descriptor = self._stdin.fileno()
+        except OSError:  # a stream in memory
+            return subprocess.PIPE, self._stdin.read()
+        if self._start is not None:
+            # The buffer of a reader may be ahead of it.
+            os.lseek(descriptor, self._start, os.SEEK_SET)
+        return descriptor, None
+
+
 class Master:
     """A started master; `ready` tells when it is connected. Its sessions go over the socket `control`."""
 
@@ -114,9 +137,9 @@ class Master:
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
 
-    def session(self, command: str, stdin: bytes | IO[bytes], seconds: float) -> Heard:
+    def session(self, command: str, stdin: Input, seconds: float) -> Heard:
         """Run one command line over the connection; a command that takes longer is left to itself."""
-        source, content = _source(stdin)
+        source, content = stdin.given()
         process = subprocess.Popen(
             ssh_options.session_arguments(self.control, command),
             stdin=source,
@@ -135,12 +158,3 @@ class Master:
                     return Heard(None, error.output or b"", error.stderr or b"")
                 raise
         return Heard(process.returncode, out, err)
-
-
-def _source(stdin: bytes | IO[bytes]) -> tuple[int | IO[bytes], bytes | None]:
-    """(what to give Popen, what to write): a file is passed on as it is, from where its reader stands."""
-    if isinstance(stdin, bytes):
-        return (subprocess.PIPE, stdin) if stdin else (subprocess.DEVNULL, None)
-    if stdin.seekable():
-        os.lseek(stdin.fileno(), stdin.tell(), os.SEEK_SET)
-    return stdin, None

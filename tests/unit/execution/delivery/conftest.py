@@ -9,7 +9,7 @@ import subprocess
 import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -127,14 +127,14 @@ class LoginNode:
 
     def really(self, text: str, args: tuple[str, ...], stdin: bytes | IO[bytes] = b"") -> Answer:
         """Run it, whatever is planned."""
-        source = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
+        given: dict[str, Any] = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
         done = subprocess.run(
             [*self.shell, "-c", text, "gpuci", *args],
             capture_output=True,
             cwd=self.home,
             env={"HOME": str(self.home), "PATH": self.path},
             check=False,
-            **source,  # type: ignore[call-overload]
+            **given,
         )
         return Answer(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
 

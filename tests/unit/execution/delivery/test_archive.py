@@ -104,7 +104,9 @@ def test_a_commit_of_a_bare_repository(repository: Any, bare: Any, packed: Packe
     git_dir, sha = bare(repository({"pkg/a": "1", "pkg/b/c": "2", "x": "3"}))
     assert set(packed(committed(git_dir, sha, "."))) == {"pkg/", "pkg/a", "pkg/b/", "pkg/b/c", "x"}
     below = committed(git_dir, sha, "pkg/b/")
-    assert (below.commit, below.files, packed(below)) == (sha, {"c"}, {"c": b"2"})
+    assert below.commit == sha
+    assert below.files == {"c"}
+    assert packed(below) == {"c": b"2"}
 
 
 def test_nothing_of_a_hostile_repository_runs(

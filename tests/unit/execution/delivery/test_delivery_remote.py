@@ -184,7 +184,9 @@ def test_data_that_changes_on_the_way(login: Any, shared: Path, tree: Archive, p
     other = gzip.compress(SOURCE.replace(b"True", b"Lies"))
 
     def changed(text: str, args: tuple[str, ...], stdin: IO[bytes] | bytes = b"") -> Answer:
-        return type(login).really(login, text, args, other if "trees/" in args[1] and stdin else stdin)
+        data = other if "trees/" in args[1] and stdin else stdin
+        answer: Answer = type(login).really(login, text, args, data)
+        return answer
 
     login.really = changed
     said: list[str] = []

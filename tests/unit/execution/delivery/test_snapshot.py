@@ -160,7 +160,8 @@ def test_no_commit_yet(tmp_path: Path, git: Any, write: Any, take: Take) -> None
     write(work, {"a": "1", "b": "2"})
     git(work, "add", "a")
     taken = take(work)
-    assert (taken.commit, taken.files) == (None, {"a", "b"})
+    assert taken.commit is None
+    assert taken.files == {"a", "b"}
     assert taken.notes == ("nothing is committed here yet: all 2 files are delivered as here",)
 
 
