@@ -77,7 +77,7 @@ def test_many_shards_are_told_by_state() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "words"),
+    ("state", "expected"),
     [
         (ShardState(), "planned"),
         (ShardState("submitted", since=40.0), "submitted 2 min"),
@@ -91,8 +91,8 @@ def test_many_shards_are_told_by_state() -> None:
         (ShardState("waiting", "a\n::b\x1b[2J"), "waiting (a |::b)"),
     ],
 )
-def test_a_state_in_words(state: ShardState, words: str) -> None:
-    assert words(state, 160.0) == words
+def test_a_state_in_words(state: ShardState, expected: str) -> None:
+    assert words(state, 160.0) == expected
 
 
 @pytest.mark.parametrize(
