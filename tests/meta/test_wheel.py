@@ -45,6 +45,7 @@ def test_the_wheel_holds_both_packages_and_the_schemas(wheel: zipfile.Path) -> N
     }
     schemas = {f"gpuci/schema_files/{path.name}" for path in (CLONE / "schemas").iterdir()}
     data = {"gpuci/requirements-pytest.txt", "gpuci/py.typed", "gpuci_node/py.typed"}
+    data |= {str(path.relative_to(CLONE / "scripts")) for path in (CLONE / "scripts/gpuci").rglob("*.sh")}
     installed = {name for name in names if ".dist-info/" not in name and not name.endswith("/")}
     assert installed == sources | schemas | data
 
