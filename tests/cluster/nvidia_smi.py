@@ -9,27 +9,31 @@
     exit      fails with this code
     rubbish   prints this text instead
 
-In a container, where the bed's devices are not, it shows those of /dev. Runs on a node: standard library only.
+In a container, where the bed's devices are not, it shows those of /dev. Standard library only.
 """
+
+from __future__ import annotations
 
 import os
 import signal
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 TOP = "@TOP@"  # the bed's directory, filled in by `up`
 TOTAL_MIB = 81559
-UUID = "GPU-%08x-0000-4000-8000-000000000000"
+UUID = "GPU-{:08x}-0000-4000-8000-000000000000"
 
 
-def node():
+def node() -> str:
     """The node's name: of the folder that holds this program, or as Slurm says it."""
     folder = Path(sys.argv[0]).absolute().parent.parent
     name = folder.name if folder.parent == Path(TOP, "nodes") else os.environ.get("SLURMD_NODENAME", "")
     return name or "-"
 
 
-def fault(name):
+def fault(name: str) -> list[list[str]] | None:
     """Words of each line of a planted fault, None without it."""
     try:
         text = Path(TOP, "faults", node(), name).read_text()
@@ -38,12 +42,12 @@ def fault(name):
     return [line.split() for line in text.splitlines() if line.split()]
 
 
-def numbers(name):
+def numbers(name: str) -> dict[int, int]:
     """{index: number} of a fault with lines `INDEX NUMBER`."""
     return {int(words[0]): int(words[1]) for words in fault(name) or []}
 
 
-def present():
+def present() -> list[int]:
     """Indexes of the GPUs that the driver sees."""
     bed = Path(TOP, "dev")
     devices = (bed if bed.is_dir() else Path("/dev")).glob("nvidia[0-9]*")
@@ -51,7 +55,7 @@ def present():
     return sorted({int(path.name[len("nvidia") :]) for path in devices} - gone)
 
 
-def gpus():
+def gpus() -> Iterator[dict[str, Any]]:
     """One dict a GPU, by the names of --query-gpu."""
     used, ecc = numbers("memory"), numbers("ecc")
     uncorrected = "ecc.errors.uncorrected.volatile.total"
@@ -59,42 +63,42 @@ def gpus():
         memory = used.get(index, 0)
         yield {
             "index": index,
-            "uuid": UUID % index,
-            "gpu_uuid": UUID % index,
+            "uuid": UUID.format(index),
+            "gpu_uuid": UUID.format(index),
             "name": "NVIDIA H100 80GB HBM3",
             "gpu_name": "NVIDIA H100 80GB HBM3",
             "count": len(present()),
             "driver_version": "550.54.15",
-            "pci.bus_id": "00000000:%02X:00.0" % index,
-            "memory.total": "%d MiB" % TOTAL_MIB,
-            "memory.used": "%d MiB" % memory,
-            "memory.free": "%d MiB" % (TOTAL_MIB - memory),
+            "pci.bus_id": f"00000000:{index:02X}:00.0",
+            "memory.total": f"{TOTAL_MIB} MiB",
+            "memory.used": f"{memory} MiB",
+            "memory.free": f"{TOTAL_MIB - memory} MiB",
             "utilization.gpu": "0 %",
             "ecc.mode.current": "Enabled",
             uncorrected: ecc.get(index, 0),
         }
 
 
-def processes():
+def processes() -> Iterator[dict[str, str]]:
     """One dict a process, by the names of --query-compute-apps."""
     for index, pid, name, memory in fault("process") or []:
         if int(index) in present():
             yield {
-                "gpu_uuid": UUID % int(index),
+                "gpu_uuid": UUID.format(int(index)),
                 "gpu_name": "NVIDIA H100 80GB HBM3",
                 "pid": pid,
                 "process_name": name,
                 "name": name,
-                "used_gpu_memory": "%s MiB" % memory,
-                "used_memory": "%s MiB" % memory,
+                "used_gpu_memory": f"{memory} MiB",
+                "used_memory": f"{memory} MiB",
             }
 
 
-def table(rows, fields, known, style):
+def table(rows: Iterable[dict[str, Any]], fields: list[str], known: Iterable[str], style: list[str]) -> int:
     """The lines of a query, or the complaint about a field (exit code 2)."""
     for field in fields:
         if field not in known:
-            print('Field "%s" is not a valid field to query.\n' % field)
+            print(f'Field "{field}" is not a valid field to query.\n')
             return 2
     units = "nounits" not in style
     if "noheader" not in style:
@@ -108,7 +112,7 @@ def table(rows, fields, known, style):
 PROCESS_FIELDS = ("gpu_uuid", "gpu_name", "pid", "process_name", "name", "used_gpu_memory", "used_memory")
 
 
-def answer(arguments):
+def answer(arguments: list[str]) -> int:
     """Do what the arguments ask for; return the exit code."""
     options = dict(argument.partition("=")[::2] for argument in arguments)
     style = options.get("--format", "").split(",")
@@ -121,11 +125,11 @@ def answer(arguments):
     if "--query-compute-apps" in options:
         return table(processes(), options["--query-compute-apps"].split(","), PROCESS_FIELDS, style)
     for gpu in gpus():
-        print("GPU %(index)s: %(name)s (UUID: %(uuid)s)" % gpu)
+        print("GPU {index}: {name} (UUID: {uuid})".format(**gpu))
     return 0
 
 
-def main():
+def main() -> int:
     """The faults of the program as a whole come first."""
     if fault("hang") is not None:
         signal.pause()

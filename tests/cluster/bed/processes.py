@@ -55,7 +55,9 @@ class Daemon:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                **_as_user(self.user),
+                user=self.user,
+                group=self.user,
+                extra_groups=[],
             )
         self.pid_file.write_text(f"{process.pid}\n")
         process.returncode = 0  # it is meant to outlive us: no warning that it still runs
@@ -114,10 +116,6 @@ class Daemon:
 def system_environ() -> dict[str, str]:
     """What a daemon and a user's session start with; nothing of whoever starts the bed."""
     return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
-
-
-def _as_user(user: str) -> dict[str, object]:
-    return {} if user == "root" else {"user": user, "group": user, "extra_groups": []}
 
 
 def run(

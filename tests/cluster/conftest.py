@@ -1,0 +1,37 @@
+"""The bed that `scripts/test --cluster` brings up, or one that runs already (GPUCI_CLUSTER)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cluster.bed.handle import Bed
+from tests.cluster.bed.place import Place
+
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All in one process (`--dist loadgroup`): there is one bed, and tests stop its daemons."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("cluster"))
+
+
+@pytest.fixture(scope="session")
+def running_bed() -> Bed:
+    """The bed, or a skip that says why there is none."""
+    directory = os.environ.get("GPUCI_CLUSTER")
+    if not directory:
+        pytest.skip(os.environ.get("GPUCI_NO_CLUSTER", "needs --cluster"))
+    return Bed(Place(Path(directory)))
+
+
+@pytest.fixture
+def bed(running_bed: Bed) -> Iterator[Bed]:
+    """The bed; what the test changed through it is put right afterwards."""
+    yield running_bed
+    running_bed.heal()
