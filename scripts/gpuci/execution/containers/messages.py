@@ -33,7 +33,7 @@ class Message:
 _TABLE: tuple[tuple[str, str, str, str, str], ...] = (
     # the image
     (
-        r"unauthorized: |authentication required|invalid username/password|denied: |no basic auth credentials"
+        r"unauthorized: |authentication required|invalid username/password|access to the resource is denied|no basic auth credentials"
         r"|\[ERROR\] .*HTTP status code: 40[13]|The requested URL returned error: 40[13]",
         "config",
         "the registry refused the credential",
@@ -55,7 +55,7 @@ _TABLE: tuple[tuple[str, str, str, str, str], ...] = (
         "write container.image as registry/name@sha256:…",
     ),
     (
-        r"(?:pinging container registry|Get \"https?://)\s*([^/\"\s:]+[^/\"\s]*).*"
+        r"(?:pinging container registry (\S+?): |Get \"https?://([^/\"\s]+)).*"
         r"(?:connection refused|no such host|timeout|deadline exceeded|network is unreachable"
         r"|server gave HTTP response to HTTPS client)"
         r"|curl: \((?:6|7|28|35|56)\)",
