@@ -88,11 +88,19 @@ class Launch:
             attempt.index,
             run=f"{self.identity.run}.{self.identity.attempt}",
             token=attempt.token,
-            node=jobs.NodeFacts(None, (), self.config.node.workers_per_gpu),
+            node=jobs.NodeFacts(
+                None, None, self.config.node.workers_per_gpu, expect_gpus=self._profile(attempt).gpus
+            ),
             paths=jobs.Paths(inside, f"{directory}/out", None),
             python=["sh", f"{directory}/job.sh", "enter"],
             try_number=attempt.number,
             units=attempt.units,
+            care=jobs.Care(
+                lease=f"{directory}/lease",
+                lease_seconds=self.config.slurm["lease-seconds"],
+                stall_seconds=self.config.slurm["log-stall-seconds"],
+                setup=container["setup"],
+            ),
         )
 
     def _script(self, attempt: Attempt) -> str:
