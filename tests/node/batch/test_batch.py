@@ -1,0 +1,374 @@
+"""The batch script on a pretended node: each way to begin, to go wrong and to end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from gpuci.schemas import load_schema
+from gpuci_node.contract import EXIT_CODES
+
+PASSES = {"test_a.py": "def test_1(): pass\ndef test_2(): pass\n"}
+# Says that it began, and stays.
+STAYS = {
+    "test_a.py": (
+        "import pathlib, time\n"
+        "def test_1(): pass\n"
+        "def test_2():\n    pathlib.Path({mark!r}).touch()\n    time.sleep(600)\n"
+    )
+}
+
+
+def wait_for(condition: Callable[[], Any], what: str) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def is_clean(batch: Any) -> bool:
+    """Whether nothing of the job is left on the node."""
+    return list(batch.scratch.iterdir()) == []
+
+
+def judged(ended: Any) -> str:
+    """The verdict, which exit code, frame, file and log have to agree on."""
+    assert ended.verdict is not None
+    jsonschema.validate(ended.verdict, load_schema("verdict"))
+    name = str(ended.verdict["verdict"])
+    assert ended.log.verdict is not None
+    assert ended.log.verdict["verdict"] == name
+    assert ended.code == ended.log.end_code == EXIT_CODES[name] == ended.verdict["exit_code"]
+    return name
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_a_job_runs_its_tests_and_leaves_nothing(batch: Any, shell: str) -> None:
+    batch.make({**PASSES, "test_b.py": "def test_3(): assert 0\n"})
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    ended = batch.run(shell)
+    assert judged(ended) == "failed"
+    assert ended.outcomes == {
+        "test_a.py::test_1": "passed",
+        "test_a.py::test_2": "passed",
+        "test_b.py::test_3": "failed",
+    }
+    assert ended.verdict["fault"] is None
+    journal = (batch.directory / "out" / "journal.jsonl").read_bytes()
+    assert ended.verdict["journal"]["sha256"] == hashlib.sha256(journal).hexdigest()
+    assert next(r for r in ended.log.records if r["kind"] == "job")["node"] == "n1"
+    assert ended.text.rstrip().endswith('{"kind":"over","code":1}')
+    assert is_clean(batch)
+
+
+def test_tests_see_the_tree_on_scratch_and_temporary_files_of_their_own(batch: Any) -> None:
+    batch.make(
+        {
+            "test_a.py": (
+                "import os, tempfile\n"
+                "def test_1():\n"
+                "    here, tmp = os.path.dirname(os.path.abspath(__file__)), tempfile.mkdtemp()\n"
+                "    assert os.path.commonpath([here, tmp]).startswith(os.environ['GPUCI_SCRATCH'])\n"
+                "    assert oct(os.stat(__file__).st_mode)[-3:] == '644'\n"
+                "    assert os.environ['GPUCI_NODE'] == 'n1'\n"
+            )
+        }
+    )
+    assert judged(batch.run()) == "passed"
+    assert is_clean(batch)
+
+
+# -- before the tests --------------------------------------------------------------------------------
+
+
+def no_archive(batch: Any) -> None:
+    (batch.directory / "tree.tar").unlink()
+
+
+def other_archive(batch: Any) -> None:
+    with open(batch.directory / "tree.tar", "ab") as stream:
+        stream.write(b"\0")
+
+
+def no_archive_at_all(batch: Any) -> None:
+    (batch.directory / "tree.tar").write_text("this is text\n" * 100)
+    digest = hashlib.sha256((batch.directory / "tree.tar").read_bytes()).hexdigest()
+    batch.variables["GPUCI_TREE_SHA256"] = digest
+
+
+def no_scratch(batch: Any) -> None:
+    (batch.home / "file").write_text("")
+    batch.variables["GPUCI_SCRATCH_BASE"] = str(batch.home / "file" / "scratch")
+
+
+def no_runtime(batch: Any) -> None:
+    batch.functions = 'container_check() { echo "n1 has no podman"; return 1; }\n'
+
+
+def no_image(batch: Any) -> None:
+    batch.functions = (
+        "container_pull() { echo trying; echo 'Error: \"x\": no space\\ left' >&2; return 125; }\n"
+    )
+
+
+def no_gpus(batch: Any) -> None:
+    batch.environ["CUDA_VISIBLE_DEVICES"] = "0"
+
+
+def no_container(batch: Any) -> None:
+    batch.functions = "container_run() { echo 'Error: crun: no cgroup' >&2; exit 126; }\n"
+
+
+@pytest.mark.parametrize(
+    ("plant", "reason"),
+    [
+        pytest.param(no_archive, "tree.tar", id="the archive is gone"),
+        pytest.param(other_archive, "is damaged: its sha256 is", id="the archive has another hash"),
+        pytest.param(no_archive_at_all, "the tree can't be unpacked on n1: tar: ", id="it is no archive"),
+        pytest.param(no_scratch, "no scratch on n1: mktemp: ", id="scratch can't be made"),
+        pytest.param(no_runtime, "n1 has no podman", id="the container's runtime is missing"),
+        pytest.param(no_image, 'the image can\'t be had on n1: Error: "x": no space\\ left', id="no image"),
+        pytest.param(no_gpus, "Slurm gave this job 1 of 2 GPUs", id="fewer GPUs"),
+        pytest.param(no_container, "ended with exit code 126: Error: crun: no cgroup", id="no container"),
+    ],
+)
+def test_a_node_that_is_to_blame_says_so(batch: Any, plant: Callable[[Any], None], reason: str) -> None:
+    batch.make(PASSES)
+    plant(batch)
+    batch.write_script()
+    ended = batch.run()
+    assert judged(ended) == "infra"
+    assert reason in ended.verdict["reason"]
+    assert ended.verdict["fault"] == {"node": "n1", "reason": ended.verdict["reason"]}
+    assert is_clean(batch)
+
+
+def test_a_python_that_is_not_in_the_container_is_the_configurations_fault(batch: Any) -> None:
+    batch.functions = "container_run() { exec /nowhere/python3; }\n"
+    batch.make(PASSES)
+    ended = batch.run()
+    assert judged(ended) == "config_error"
+    assert "container.python" in ended.verdict["reason"]
+
+
+def test_without_python_on_the_node_the_keeper_runs_where_the_tests_do(batch: Any) -> None:
+    batch.variables["GPUCI_NODE_PYTHON"] = "no-such-python"
+    batch.make(PASSES)
+    ended = batch.run()
+    assert judged(ended) == "passed"
+    assert "n1 has no Python 3.8 or newer" in ended.said
+    assert len(ended.notes("keeper_inside")) == 1
+    assert is_clean(batch)
+
+
+def test_an_old_python_on_the_node_is_none(batch: Any) -> None:
+    batch.program("old-python", "exit 1\n")
+    batch.variables["GPUCI_NODE_PYTHON"] = "old-python"
+    batch.make(PASSES)
+    assert "the keeper runs inside the container" in batch.run().said
+
+
+# -- once, and for somebody --------------------------------------------------------------------------
+
+
+def test_a_second_job_of_the_name_touches_nothing(batch: Any) -> None:
+    batch.make(PASSES)
+    (batch.directory / "claim").mkdir()
+    (batch.directory / "claim" / "job").write_text("16\n")
+    before = sorted(path.name for path in batch.directory.rglob("*"))
+    ended = batch.run()
+    assert (ended.code, ended.verdict, ended.log.end_code) == (4, None, None)
+    assert ended.said == "gpuci: job 17 leaves at once: job 16 has name"
+    assert sorted(path.name for path in batch.directory.rglob("*")) == sorted([*before, "slurm.out"])
+
+
+@pytest.mark.parametrize(
+    ("first", "verdict"),
+    [(None, "preempted"), ("cancelled", "preempted"), ("failed", "failed")],
+    ids=["killed", "ended by Slurm's signal", "done"],
+)
+def test_a_requeued_job_runs_nothing_twice(batch: Any, first: str | None, verdict: str) -> None:
+    batch.make(PASSES)
+    (batch.directory / "claim").mkdir()
+    (batch.directory / "claim" / "job").write_text("17\n")
+    (batch.directory / "out" / "journal.jsonl").write_bytes(b'{"kind":"job"}\n{"ki')
+    if first is not None:
+        path = batch.directory / "out" / "verdict.json"
+        path.write_text(json.dumps({"verdict": first}, separators=(",", ":")))
+    batch.environ["SLURM_RESTART_COUNT"] = "1"
+    ended = batch.run()
+    assert ended.code == ended.log.end_code == EXIT_CODES["preempted"]
+    assert ended.verdict["verdict"] == verdict
+    assert ended.outcomes == {}
+    if verdict == "preempted":
+        assert ended.verdict["journal"]["lines"] == 1
+        assert ended.verdict["journal"]["sha256"] == hashlib.sha256(b'{"kind":"job"}\n{"ki').hexdigest()
+
+
+def test_a_job_that_begins_under_a_dead_lease_ends_at_once(batch: Any) -> None:
+    batch.make(PASSES)
+    old = time.time() - 1000
+    os.utime(batch.directory / "lease", (old, old))
+    ended = batch.run()
+    assert judged(ended) == "cancelled"
+    assert ended.outcomes == {}
+
+
+def test_a_lease_that_can_not_be_read_is_not_dead(batch: Any) -> None:
+    batch.make(PASSES)
+    (batch.directory / "lease").unlink()
+    assert judged(batch.run()) == "passed"
+
+
+@pytest.mark.parametrize("python", [sys.executable, "no-such-python"], ids=["outside", "inside"])
+def test_a_job_ends_when_nobody_follows_it_any_more(batch: Any, python: str) -> None:
+    batch.variables.update(GPUCI_NODE_PYTHON=python, GPUCI_LEASE_SECONDS="2")
+    batch.make(staying(batch), lease_seconds=2.0)
+    ended = batch.run()
+    assert judged(ended) == "cancelled"
+    assert "gone" in ended.verdict["reason"] + ended.said
+    assert is_clean(batch)
+
+
+# -- ends --------------------------------------------------------------------------------------------
+
+
+def staying(batch: Any) -> dict[str, str]:
+    mark = str(batch.home / "mark")
+    return {path: text.format(mark=mark) for path, text in STAYS.items()}
+
+
+def begun(batch: Any) -> Callable[[], bool]:
+    return (batch.home / "mark").exists
+
+
+@pytest.mark.parametrize(
+    ("number", "everywhere", "verdict", "reason"),
+    [
+        (signal.SIGTERM, False, "cancelled", "ended by a signal"),
+        (signal.SIGTERM, True, "cancelled", "ended by a signal"),
+        (signal.SIGUSR1, False, "timeout", "the job's time limit is near"),
+    ],
+    ids=["TERM", "TERM to all, as scancel does", "USR1"],
+)
+def test_a_signal_ends_the_job_with_a_verdict(
+    batch: Any, number: int, everywhere: bool, verdict: str, reason: str
+) -> None:
+    batch.make(staying(batch))
+    script = batch.start()
+    wait_for(begun(batch), "the test began")
+    living = batch.processes(script.pid)
+    started = time.monotonic()
+    if everywhere:
+        batch.kill_all(script, number)
+    else:
+        os.kill(script.pid, number)
+    ended = batch.finish(script)
+    seconds = time.monotonic() - started
+    assert judged(ended) == verdict
+    assert ended.verdict["reason"] == reason
+    assert ended.outcomes == {"test_a.py::test_1": "passed"}
+    assert seconds < 5, "Slurm kills after KillWait, which can be 5 s"
+    assert is_clean(batch)
+    assert all(not Path(f"/proc/{pid}").exists() for pid in living)
+
+
+@pytest.mark.parametrize("step", ["unpack", "container_pull"])
+def test_a_signal_before_the_tests_is_heard_at_once(batch: Any, step: str) -> None:
+    mark = batch.home / "mark"
+    if step == "unpack":
+        batch.program("tar", f": >'{mark}'; exec sleep 600\n")
+    else:
+        batch.functions = f"container_pull() {{ : >'{mark}'; exec sleep 600; }}\n"
+    batch.make(PASSES)
+    script = batch.start()
+    wait_for(mark.exists, "the step began")
+    os.kill(script.pid, signal.SIGTERM)
+    ended = batch.finish(script)
+    assert judged(ended) == "cancelled"
+    assert ended.verdict["reason"] == "ended by a signal before the tests began"
+    assert is_clean(batch)
+
+
+def of_role(batch: Any, script: Any, role: str) -> int:
+    """The pid of one of our processes of the job."""
+    for pid in batch.processes(script.pid):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if role.encode() in words and any(word.endswith(b"gpuci_node.pyz") for word in words):
+            return pid
+    raise AssertionError(f"no {role}")
+
+
+def test_a_keeper_that_is_killed_leaves_no_process(batch: Any) -> None:
+    batch.make(staying(batch))
+    script = batch.start()
+    wait_for(begun(batch), "the test began")
+    living = batch.processes(script.pid)
+    os.kill(of_role(batch, script, "slurm"), signal.SIGKILL)
+    ended = batch.finish(script)
+    assert judged(ended) == "infra"
+    assert ended.verdict["reason"] == "the keeper on n1 left without a verdict (exit code 137)"
+    assert ended.verdict["fault"] is None
+    data = (batch.directory / "out" / "journal.jsonl").read_bytes()
+    assert ended.verdict["journal"] == {
+        "lines": data.count(b"\n"),
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+    wait_for(lambda: all(not Path(f"/proc/{pid}").exists() for pid in living), "all ended")
+
+
+def test_the_keeper_ends_when_the_script_is_killed(batch: Any) -> None:
+    batch.make(staying(batch))
+    script = batch.start()
+    wait_for(begun(batch), "the test began")
+    living = batch.processes(script.pid)
+    os.kill(script.pid, signal.SIGKILL)
+    wait_for(lambda: all(not is_alive(pid) for pid in living), "all ended")
+    ended = batch.finish(script)
+    assert ended.verdict["verdict"] == "cancelled"
+
+
+def test_a_starter_lives_no_longer_than_its_keeper_whatever_stands_between(batch: Any) -> None:
+    """A container's client and monitor are killed with the keeper: nobody passes an end of input on."""
+    batch.functions = (
+        f'container_run() {{ setsid {sys.executable} "$@" </dev/null & exec sleep 600 </dev/null; }}\n'
+    )
+    batch.make(staying(batch))
+    script = batch.start()
+    wait_for(begun(batch), "the test began")
+    starter = of_role(batch, script, "starter")
+    for pid in batch.processes(script.pid):
+        if pid != starter:
+            os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not is_alive(starter), "the starter ended")
+    script.wait()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_scratch_of_a_job_that_was_killed_is_removed_by_the_next(batch: Any) -> None:
+    for name, is_ours in (("gpuci-n1-3.abcdef", True), ("gpuci-n2-3.abcdef", False)):
+        (batch.scratch / name).mkdir()
+        (batch.scratch / name / "lock").touch()
+        assert is_ours or name
+    batch.make(PASSES)
+    batch.run()
+    assert [path.name for path in batch.scratch.iterdir()] == ["gpuci-n2-3.abcdef"]
