@@ -33,7 +33,8 @@ class Message:
 _TABLE: tuple[tuple[str, str, str, str, str], ...] = (
     # the image
     (
-        r"unauthorized: |authentication required|invalid username/password|access to the resource is denied|no basic auth credentials"
+        r"unauthorized: |authentication required|invalid username/password"
+        r"|access to the resource is denied|no basic auth credentials"
         r"|\[ERROR\] .*HTTP status code: 40[13]|The requested URL returned error: 40[13]",
         "config",
         "the registry refused the credential",

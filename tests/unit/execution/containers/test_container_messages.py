@@ -98,8 +98,9 @@ FORWARD = "forwarding signal 18 to container 3f: '/usr/bin/runc kill 3f 18' fail
          "running?", 125,
          "node", "docker does not answer on this node"),
         # pyxis and enroot
-        (PYXIS + "failed to create container filesystem for image: /nonexist.sqsh\n" + PYXIS + "    [ERROR] "
-         "No such file or directory: /nonexist.sqsh", 1, "node", "pyxis can't unpack the image /nonexist.sqsh"),
+        (PYXIS + "failed to create container filesystem for image: /nonexist.sqsh\n" + PYXIS +
+         "    [ERROR] No such file or directory: /nonexist.sqsh", 1,
+         "node", "pyxis can't unpack the image /nonexist.sqsh"),
         ("error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1", 1,
          "node", "pyxis could not start the container"),
         ("pyxis:     [ERROR] Invalid image format: /etc/passwd", 1,
@@ -108,8 +109,8 @@ FORWARD = "forwarding signal 18 to container 3f: '/usr/bin/runc kill 3f 18' fail
          "node", "the mount /nonexist does not exist on this node"),
         ("srun: error: Invalid --container-mounts argument: badmount", 1,
          "config", "pyxis does not understand the mount badmount"),
-        ("pyxis: importing docker image: localhost:1/foo:bar\ncurl: (7) Failed to connect to localhost port 1 "
-         "after 0 ms: Couldn't connect to server", 1,
+        ("pyxis: importing docker image: localhost:1/foo:bar\ncurl: (7) Failed to connect to localhost port "
+         "1 after 0 ms: Couldn't connect to server", 1,
          "node", "the registry named in the log can't be reached from this node"),
         ("pyxis: importing docker image: localhost:1/foo:bar", 1,
          "node", "enroot can't import the image localhost:1/foo:bar"),

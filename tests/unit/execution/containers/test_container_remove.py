@@ -15,8 +15,8 @@ def shell(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def remove(node: Node, shell: str) -> None:
-    text = node.text(section()).replace("-lt 30 ]", "-lt 5 ]")  # tries, each of a tenth of a second
+def remove(node: Node, shell: str, *, tries: int = 30) -> None:
+    text = node.text(section()).replace("-lt 30 ]", f"-lt {tries} ]")  # each of a tenth of a second
     done = node.call(text, "container_remove", shell=shell)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -62,13 +62,13 @@ def test_a_client_that_starts_is_waited_for(node: Node, shell: str, background: 
     job = start(node, shell, background=background)
     remove(node, shell)
     job.communicate()
-    assert len(node.calls_of("rm")) == 3
+    assert len(node.calls_of("rm")) >= 3
 
 
 def test_a_client_that_hangs_is_killed(node: Node, shell: str) -> None:
     node.runs("podman-run", "trap '' TERM; echo lives; exec sleep 1000")
     job = start(node, shell)
-    remove(node, shell)
+    remove(node, shell, tries=3)
     job.communicate()
     assert job.returncode == -signal.SIGKILL
 
