@@ -20,7 +20,7 @@ from gpuci.execution.transport.dial import Counts, Dialer, LinkLost, pause
 from gpuci.execution.transport.login import Login
 from gpuci.execution.transport.master import Heard, Input, Master
 from gpuci.execution.transport.messages import explain, quoted
-from gpuci.execution.transport.ssh_options import NO_MASTER
+from gpuci.execution.transport.ssh_options import IN_BETWEEN, NO_MASTER
 
 __all__ = ["Answer", "Connection", "Counts", "LinkLost"]
 
@@ -93,9 +93,12 @@ class Connection:
         with self._session(end):
             for attempt in itertools.count():
                 master = self._current(end)
-                heard = master.session(command, source, max(0.1, end - time.monotonic()))
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise _late("connecting took all of its time")
+                heard = master.session(command, source, left)
                 answer = answer_of(nonce, heard.out, heard.err)
-                if answer is None and self._not_sent(master, heard, nonce):
+                if answer is None and _not_sent(heard, nonce):
                     self._pause(master, heard, attempt, end)
                     continue
                 self.counts.commands += 1
@@ -144,10 +147,6 @@ class Connection:
             self._master.end()
             self._master = None
 
-    def _not_sent(self, master: Master, heard: Heard, nonce: str) -> bool:
-        """Whether ssh did not even ask the server to run the command."""
-        return NO_MASTER.encode() in heard.err and not started(nonce, heard.out, heard.err)
-
     def _pause(self, master: Master, heard: Heard, attempt: int, end: float) -> None:
         """Before the same command is tried again: let go of a master that died, wait for one that is full."""
         if not master.alive():
@@ -180,8 +179,14 @@ class Connection:
                 else _killed(self.host)
             )
         self._give_up(master)
-        message = explain(f"{master.said()}\n{said}", self.host)
+        message = explain(master.said(), self.host)
         return LinkLost(message.what, why=message.why, then=message.then)
+
+
+def _not_sent(heard: Heard, nonce: str) -> bool:
+    """Whether ssh surely did not ask the server to run the command."""
+    said = heard.err.decode("utf-8", "replace")
+    return NO_MASTER in said and IN_BETWEEN not in said and not started(nonce, heard.out, heard.err)
 
 
 def _answers(master: Master) -> bool:

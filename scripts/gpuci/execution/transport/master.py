@@ -76,6 +76,7 @@ class Master:
         self.control = control
         self._env = env
         self._log = directory / "master.log"
+        self._told = 0
         # Not a pipe: nobody would read it later, and a full one would stop ssh.
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
@@ -103,6 +104,7 @@ class Master:
                 if not piece:
                     return False
                 heard += piece
+        self._told = self._log.stat().st_size
         return ssh_options.READY.encode() in heard
 
     def alive(self) -> bool:
@@ -122,8 +124,8 @@ class Master:
         return done.returncode == 0
 
     def said(self) -> str:
-        """What ssh printed so far, the end of it."""
-        return self._log.read_bytes()[-8192:].decode("utf-8", "replace")
+        """The end of what ssh printed; once it is connected, of what it printed since then."""
+        return self._log.read_bytes()[self._told :][-8192:].decode("utf-8", "replace")
 
     def end(self) -> None:
         """End ssh, by force if it does not listen."""

@@ -279,8 +279,14 @@ def explain(said: str, host: str) -> Message:
         if match:
             return Message(row.kind, _filled(row.what, match, host), row.why, _filled(row.then, match, host))
     lines = plain(said).splitlines()
-    last = f": {lines[-1]}" if lines else " and does not say why"
-    return Message(LATER, f"ssh has no connection to {host}{last}")
+    if lines:
+        return Message(LATER, f"ssh has no connection to {host}: {lines[-1][:200]}")
+    return Message(
+        LATER,
+        f"the ssh process with the connection to {host} ended without a word",
+        "it was killed on this machine",
+        "gpuci connects again by itself",
+    )
 
 
 def _filled(text: str, match: re.Match[str], host: str) -> str:

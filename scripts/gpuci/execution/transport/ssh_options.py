@@ -11,6 +11,8 @@ from gpuci.execution.transport.login import Host, Login
 # sun_path has 108 bytes with its NUL; ssh first binds `PATH.` and 16 random characters (mux.c of OpenSSH).
 LONGEST_CONTROL_PATH = 90
 NO_MASTER = "gpuci-no-master"
+# The master died between the request for a session and its answer: the command may just have gone out.
+IN_BETWEEN = "read from master failed"
 READY = "gpuci-ready"
 
 _CONFIG = """\

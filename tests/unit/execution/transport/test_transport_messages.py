@@ -248,7 +248,7 @@ TEXTS = [
     ("/bin/sh: 1: ssh: not found\n", REFUSED, "this machine has no ssh", "openssh-client"),
     ("sh: line 1: ssh: command not found\n", REFUSED, "this machine has no ssh", "openssh-client"),
     ("Welcome to the cluster\nsomething new\n", LATER, "ssh has no connection to login1: something new", ""),
-    ("", LATER, "does not say why", ""),
+    ("", LATER, "login1 ended without a word", "killed on this machine"),
 ]
 
 
