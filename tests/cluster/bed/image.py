@@ -16,7 +16,7 @@ from tests.cluster.bed.processes import run, say
 
 from gpuci.environment import ensure, user_cache
 
-REQUIREMENTS = Path(__file__).resolve().parents[3] / "scripts/requirements-pytest-8.4.2.txt"
+REQUIREMENTS = Path(__file__).resolve().parents[3] / "scripts/gpuci/requirements-pytest.txt"
 PYTHON = "/usr/bin/python3"
 # Where the image has its Python with pytest.
 IMAGE_PYTHON = "/opt/python/bin/python3"
@@ -41,7 +41,7 @@ rm -rf opt/python/lib/python*/site-packages/pip*
 
 
 def make_python(place: Place) -> None:
-    """DIR/python: Debian's Python with pytest and its plugins, for jobs without a container."""
+    """DIR/python: Debian's Python with pytest, for jobs without a container."""
     ensure(place.top, "python", REQUIREMENTS, python=PYTHON)
 
 
