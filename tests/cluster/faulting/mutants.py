@@ -1,0 +1,61 @@
+"""The product broken on purpose, in three places: the table has to see it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster.faulting.runner import ROOT
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`edits` are (file below scripts, text, text in its place); `rows` are those that must turn red."""
+
+    what: str
+    rows: tuple[str, ...]
+    edits: tuple[tuple[str, str, str], ...]
+
+
+SLURM = "gpuci/execution/slurm"
+MUTANTS = {
+    "follow": Mutant(
+        "the place in the log is forgotten when the connection was made again",
+        ("master-killed", "session-killed"),
+        (
+            (
+                f"{SLURM}/run.py",
+                "attempt.name: attempt.offset for",
+                "attempt.name: attempt.offset * (self._connection.counts.connections < 2) for",
+            ),
+        ),
+    ),
+    "adopt": Mutant(
+        "a job is submitted without looking whether it is there",
+        ("runner-killed",),
+        ((f"{SLURM}/texts/submit.sh", '$known" in', '" in'),),
+    ),
+    "cleanup": Mutant(
+        "a job that is to end is not cancelled, and its container is not removed",
+        ("ignores-term", "sigint"),
+        (
+            (f"{SLURM}/texts/cancel.sh", 'exec scancel -- "$@"', "exit 0"),
+            (f"{SLURM}/batch.sh", "container_remove", ":"),
+        ),
+    ),
+}
+
+
+def make(name: str, directory: Path) -> Path:
+    """A copy of scripts/ with the mutant in it; raises ValueError when the text to be changed is not there."""
+    for folder in ("scripts", "schemas"):
+        ignore = shutil.ignore_patterns("__pycache__", ".venv*")
+        shutil.copytree(ROOT / folder, directory / folder, ignore=ignore)
+    for file, old, new in MUTANTS[name].edits:
+        path = directory / "scripts" / file
+        text = path.read_text()
+        if old not in text:
+            raise ValueError(f"mutant {name}: {file} has no {old!r} any more")
+        path.write_text(text.replace(old, new))
+    return directory / "scripts"

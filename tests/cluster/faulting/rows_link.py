@@ -1,0 +1,112 @@
+"""Faults between the runner and the login node."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from tests.cluster.faulting.door import Door, comm
+from tests.cluster.faulting.rows import row
+from tests.cluster.faulting.scene import Scene
+from tests.cluster.faulting.trees import TreeSpec
+
+LONG = TreeSpec(files=3, tests=8, seconds=(0.5, 1.5))
+
+
+def masters(scene: Scene) -> list[int]:
+    """The ssh processes that hold a connection of this run."""
+    found = []
+    for directory in Path("/proc").iterdir():
+        if directory.name.isdecimal() and comm(int(directory.name)) == "ssh":
+            words = (directory / "cmdline").read_bytes().split(b"\0")
+            if b"-N" in words and str(scene.top).encode() in b" ".join(words):
+                found.append(int(directory.name))
+    return found
+
+
+@row("master-killed", times=20)
+def kill_the_master(scene: Scene) -> None:
+    """kill -9 of the ssh that holds the connection."""
+    scene.start()
+    many = scene.tests_ended()
+    victims = masters(scene)
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    scene.planted = f"{len(victims)} master killed after {many} tests"
+    if not victims:
+        scene.notes.append("no master was found")
+
+
+@row("session-killed", times=20)
+def kill_the_session(scene: Scene) -> None:
+    """The server's processes of the connection are killed."""
+    scene.start()
+    many = scene.tests_ended()
+    count = scene.door.kill_sessions()
+    scene.planted = f"{count} processes of the connection killed after {many} tests"
+
+
+@row("link-silent", times=20, tree=LONG)
+def silence(scene: Scene) -> None:
+    """Nothing passes for 60 s, and nobody is told."""
+    with scene.bed.proxy("127.0.0.1:0", to=f"127.0.0.1:{scene.door.port}") as proxy:
+        scene.settings["port"] = proxy.port
+        scene.door.known_hosts = scene.door.known_hosts.replace(str(scene.door.port), str(proxy.port))
+        scene.start()
+        many = scene.tests_ended()
+        proxy.tell("silent")
+        time.sleep(60)
+        proxy.tell("pass")
+        scene.planted = f"60 s of silence after {many} tests"
+        scene.finish(120)
+
+
+@row("sshd-restarted", variants=("listener", "all"))
+def restart_sshd(scene: Scene) -> None:
+    """sshd is started again; sessions go on, or end with it."""
+    scene.start()
+    many = scene.tests_ended()
+    scene.door.stop(sessions=scene.variant == "all")
+    scene.door.start()
+    scene.planted = f"after {many} tests"
+
+
+@row("login-host-gone")
+def lose_a_login_host(scene: Scene) -> None:
+    """The first of two login hosts is away for good."""
+    second = Door(scene.place, scene.top, scene.key, number=2, port=scene.door.port)
+    scene.doors.append(second)
+    scene.start()
+    many = scene.tests_ended()
+    scene.door.stop()
+    scene.planted = f"after {many} tests"
+
+
+@row("cancel-in-delivery", times=20, tree=TreeSpec(ballast=200_000_000))
+def cancel_while_delivering(scene: Scene) -> None:
+    """SIGINT while the archive travels."""
+    share = scene.rng.uniform(0.02, 0.9)
+    runner = scene.start()
+    trees = scene.shared / "trees"
+
+    def arrived() -> bool:
+        sizes = [path.stat().st_size for path in trees.glob(".partial-*")] if trees.exists() else []
+        return any(size >= share * scene.row.tree.ballast for size in sizes)
+
+    while not _quietly(arrived) and runner.alive:
+        time.sleep(0.002)
+    runner.signal(signal.SIGINT)
+    scene.planted = f"SIGINT after {share:.0%} of the archive"
+    scene.finish(60)
+    left = [path.name for path in trees.iterdir() if path.name.startswith(".partial")]
+    if left:
+        scene.notes.append(f"left on the shared folder: {' '.join(left)}")
+
+
+def _quietly(look: object) -> bool:
+    try:
+        return bool(look())  # type: ignore[operator]
+    except OSError:
+        return False  # a file that is gone by now
