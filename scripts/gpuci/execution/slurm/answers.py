@@ -83,12 +83,17 @@ def parse_site(out: bytes) -> Site:
 
 
 def parse_created(out: bytes) -> tuple[frozenset[str], tuple[Held, ...]]:
-    """Read the answer of create.sh: names that were made, and those that were there; raises Garbled."""
+    """Read the answer of create.sh: names that were made, and those that were there; others were left out.
+
+    Raises Garbled.
+    """
     created, held = set(), []
     for line in _lines(out):
         match line.split(" "):
             case ["created", name]:
                 created.add(name)
+            case ["left", _name]:
+                continue
             case ["exists", name, holder, age, token] if age.lstrip("-").isdecimal():
                 held.append(Held(name, holder, int(age), token))
             case _:

@@ -25,16 +25,23 @@ class Beginning:
         self._launch = launch
         self._node = node
         self._say = say
+        self._told = False
 
     def create(self, attempts: Sequence[Attempt]) -> list[Attempt]:
         """Make the job directories; what a runner that is gone had begun is taken over.
 
         Raises GpuciError if another runner follows one of these shards now.
         """
-        jobs = {attempt.name: self._launch.files(attempt) for attempt in attempts}
-        _created, held = self._cluster.create(self._launch.tree, self._node, jobs)
-        by_name = {each.name: each for each in held}
-        return [self._take_over(attempt, by_name.get(attempt.name)) for attempt in attempts]
+        made: list[Attempt] = []
+        left = list(attempts)
+        while left:  # a second time only behind a runner that was gone before it had made them all
+            jobs = {attempt.name: self._launch.files(attempt) for attempt in left}
+            created, held = self._cluster.create(self._launch.tree, self._node, jobs)
+            by_name = {each.name: each for each in held}
+            there = [attempt for attempt in left if attempt.name in created | by_name.keys()]
+            made += [self._take_over(attempt, by_name.get(attempt.name)) for attempt in there]
+            left = [attempt for attempt in left if attempt not in there]
+        return made
 
     def _take_over(self, attempt: Attempt, held: Held | None) -> Attempt:
         if held is None or held.holder == self._cluster.owner:
@@ -61,6 +68,10 @@ class Beginning:
             return
         if queue_error is not None:
             self._postpone(due, messages.explain(queue_error, 1), now)
+        elif not self._told:
+            self._told = True
+            jobs = "1 job" if len(due) == 1 else f"{len(due)} jobs"
+            self._say(f"submitted {jobs}, called like {due[0].name}")
         by_name = {attempt.name: attempt for attempt in due}
         for answer in submitted:
             self._note(by_name[answer.name], answer, now)

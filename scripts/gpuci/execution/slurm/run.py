@@ -105,6 +105,7 @@ class SlurmRun:
 
     def _begin(self, archive: Archive) -> None:
         site = self._cluster.prepare(self._config.slurm["shared-dir"])
+        self._say(f"on {site.host}: files go to {site.shared}")
         for note in clean(self._connection, site.shared).notes:
             self._say(note)
         package = self._options.out / "gpuci_node.pyz"
@@ -169,7 +170,9 @@ class SlurmRun:
         by_name = {attempt.name: attempt for attempt in self._live}
         news = False
         for part in poll.parts:
-            attempt = by_name[part.name]
+            attempt = by_name.get(part.name)
+            if attempt is None:
+                continue  # garbled
             attempt.claim = part.claim if part.claim != "withdrawn" else "-"
             attempt.held_by = "" if part.holder == self._cluster.owner else part.holder
             news = news or bool(part.data)

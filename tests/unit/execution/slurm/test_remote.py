@@ -119,6 +119,13 @@ def test_a_second_runner_is_told_who_follows_a_job(here: Here, cluster: Cluster)
     assert 495 <= held.age <= 510
 
 
+def test_of_two_runners_that_begin_at_once_one_gets_all(here: Here, cluster: Cluster) -> None:
+    create(cluster, "one")
+    created, held = create(cluster_of(here, "other"), "one", "two")
+    assert (created, [each.name for each in held]) == (frozenset(), ["one"])
+    assert create(cluster, "one", "two")[0] == {"two"}
+
+
 def test_only_one_runner_takes_a_job_over(here: Here, cluster: Cluster) -> None:
     create(cluster, "one")
     first, second = cluster_of(here, "first"), cluster_of(here, "second")
