@@ -53,10 +53,11 @@ class App(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Why the node is not fit (empty: it is), and what could not be checked."""
+    """Why the node is not fit (empty: it is), what was not checked, how many of the job's GPUs are there."""
 
     faults: List[str]
     unchecked: List[str]
+    gpus: Optional[int] = None
 
 
 def before(
@@ -65,6 +66,8 @@ def before(
     """Judge the devices of a job ({gpus, expect_gpus, memory_mib}) before its tests; the kernel's `log`."""
     if not job["expect_gpus"]:
         return Report([], [])
+    if any(name.startswith("MIG-") for name in job["gpus"]):
+        return Report([], ["parts of GPUs (MIG)"])
     if "memory" not in answers:
         return _by_files(job, device_files)
     report = Report([], [])
@@ -80,7 +83,7 @@ def before(
     for name, meanings in _COUNTERS.items():
         report.faults.extend(_parsed(name, answers, _Bad(gpus, meanings).read, report) or [])
     report.faults.extend(xids(log, gpus, uptime - _RECENT_SECONDS, devices_only=True))
-    return report
+    return report._replace(gpus=len(gpus))
 
 
 class Rest(NamedTuple):
@@ -109,7 +112,7 @@ def _by_files(job: Json, device_files: int) -> Report:
     if device_files < job["expect_gpus"]:
         text = "the node has %d NVIDIA device files, this job was to get %d GPUs"
         return Report([text % (device_files, job["expect_gpus"])], [])
-    return Report([], ["memory, processes and errors of GPUs (no nvidia-smi)"])
+    return Report([], ["memory, processes and errors of GPUs (no nvidia-smi)"], job["expect_gpus"])
 
 
 def _parsed(name: str, answers: Mapping[str, Answer], parse: Callable[[str], Any], report: Report) -> Any:

@@ -5,7 +5,8 @@ can't be waited for, and its tools can't always be killed. The keeper judges by 
 
     in   {"when": "before" | "after", "gpus", "expect_gpus", "memory_mib", "free_mib", "seconds", "since",
           "directories": {name: path}}
-    out  before: {"faults": [text], "unchecked": [text], "uptime"}    after: {"left": [text], "xids": [text]}
+    out  before: {"faults": [text], "unchecked": [text], "gpus": number or null, "uptime": seconds}
+         after: {"left": [text], "xids": [text]}
 """
 
 import json
@@ -35,7 +36,7 @@ def main() -> int:
         report = health.before(asked, answers, device_files(), log, uptime)
         disks = [disk_fault(name, path, asked["free_mib"]) for name, path in asked["directories"].items()]
         faults = [*filter(None, disks), *report.faults]
-        found = {"faults": faults, "unchecked": report.unchecked, "uptime": uptime}
+        found = {**report._asdict(), "faults": faults, "uptime": uptime}
     sys.stdout.write(json.dumps(found))
     sys.stdout.flush()
     os._exit(0)  # a tool that can't be killed is not waited for

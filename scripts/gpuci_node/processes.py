@@ -17,6 +17,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 DUMP_SIGNAL = signal.SIGRTMIN + 7  # the supervisor asks for all stacks; tests use SIGUSR1 and SIGUSR2
 
+# Around what pytest's own reporter prints: the log has our records for that, and only wants the rest.
+REPORTER_BEGIN, REPORTER_END = b"\x1e", b"\x1f"
+
 TOKEN = "GPUCI_PROCESS"  # environment variable that marks every descendant of one test process
 
 

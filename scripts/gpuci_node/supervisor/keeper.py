@@ -25,7 +25,7 @@ from gpuci_node.supervisor import (
 )
 from gpuci_node.supervisor.child import Lines
 from gpuci_node.supervisor.link import Link
-from gpuci_node.supervisor.preparation import Preparation, device_files
+from gpuci_node.supervisor.preparation import Preparation
 from gpuci_node.supervisor.verdicts import Judged
 from gpuci_node.supervisor.vigil import Vigil
 
@@ -86,11 +86,10 @@ class Keeper:
         return self._leave()
 
     def _begin(self) -> None:
-        is_inside = allocation.inside(os.environ)
-        self._preparation = Preparation(self, self._job, self._link, device_files(is_inside))
+        self._preparation = Preparation(self, self._job, self._link)
         if self._job["output_bytes"]:
             self.command("output", "", bytes=self._job["output_bytes"])
-        if is_inside:
+        if allocation.inside(os.environ):
             self.note("keeper_inside", "the node has no Python 3.8: the keeper runs in the container")
         fault = allocation.fault(self._job)
         if fault:

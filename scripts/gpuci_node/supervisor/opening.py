@@ -70,13 +70,12 @@ def not_started(code: Optional[int], said: str) -> Judged:
     return Judged("infra", reason, reason)
 
 
-def lost_devices(outside: int, inside: int, wanted: int) -> Optional[Judged]:
-    """The devices of the node and those in the container, by their files; none outside: not comparable."""
-    if inside >= wanted or outside < wanted:
+def lost_devices(outside: int, inside: int) -> Optional[Judged]:
+    """The job's NVIDIA GPUs on the node, and the device files in the container."""
+    if inside >= outside:
         return None
-    text = "the node has %d NVIDIA GPUs, the container sees %d of the %d of this job: give it the GPUs "
-    text += "(container.extra-options)"
-    return Judged("config_error", text % (outside, inside, wanted))
+    text = "of the %d GPUs of this job the container sees %d: see to it with container.extra-options"
+    return Judged("config_error", text % (outside, inside))
 
 
 def bad_setup(event: Json, seconds: float) -> Optional[Judged]:

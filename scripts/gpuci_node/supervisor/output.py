@@ -5,6 +5,8 @@ Runs on the compute node, inside the container (Python >= 3.8, standard library 
 
 from typing import List
 
+from gpuci_node.processes import REPORTER_BEGIN, REPORTER_END
+
 LONGEST = 8 * 1024  # bytes of a line; a longer one comes in pieces
 STACKS = 256 * 1024  # bytes more for each time that stacks are asked for
 
@@ -29,21 +31,36 @@ class Allowance:
         return True
 
 
+def unmarked(data: bytes) -> bytes:
+    """All that was printed, without the marks of what pytest's reporter printed."""
+    return data.translate(None, REPORTER_BEGIN + REPORTER_END)
+
+
 class Printed:
     """The output of one process; `dropped` counts the bytes that were not passed on."""
 
     def __init__(self) -> None:
         self._rest = b""
+        self._in_report = False
         self.dropped = 0
 
     def feed(self, data: bytes, allowance: Allowance) -> str:
-        """The whole lines that may be passed on now."""
+        """The whole lines that may be passed on now, but for those of pytest's reporter."""
         if not allowance.used:
             return ""
-        text, newline, rest = (self._rest + data).rpartition(b"\n")
+        text, newline, rest = (self._rest + self._beside_reports(data)).rpartition(b"\n")
         cut = len(rest) - len(rest) % LONGEST
         self._rest = rest[cut:]
         return self._pass(text + newline + rest[:cut], allowance)
+
+    def _beside_reports(self, data: bytes) -> bytes:
+        parts = []
+        while data:
+            mark = REPORTER_END if self._in_report else REPORTER_BEGIN
+            part, found, data = data.partition(mark)
+            parts.append(b"" if self._in_report else part)
+            self._in_report ^= bool(found)
+        return b"".join(parts)
 
     def end(self, allowance: Allowance) -> str:
         """What it said without a line end at last."""

@@ -8,7 +8,6 @@ import os
 import time
 from typing import Any, Callable, Dict, Optional, Protocol
 
-from gpuci_node import probe
 from gpuci_node.supervisor import opening
 from gpuci_node.supervisor.checkup import Checkup
 from gpuci_node.supervisor.link import Link
@@ -47,9 +46,9 @@ class Desk(Protocol):
 class Preparation:
     """The steps before the tests; `open` when they are done."""
 
-    def __init__(self, desk: Desk, job: Json, link: Link, outside: Optional[int]) -> None:
-        """`outside`: NVIDIA's device files beside the container, None from inside."""
-        self._desk, self._job, self._link, self._outside = desk, job, link, outside
+    def __init__(self, desk: Desk, job: Json, link: Link) -> None:
+        self._desk, self._job, self._link = desk, job, link
+        self._gpus: Dict[str, int] = {}  # of the job, outside and inside the container
         self._opening = opening.Opening(job, time.monotonic())
         self._said = b""
         self._checkup: Optional[Checkup] = None
@@ -116,9 +115,13 @@ class Preparation:
         """The starter is there."""
         self._link.met()
         self._opening.passed("start")
-        if self._outside is not None:
-            wanted = len(self._job["node"]["gpus"])
-            self._refuse(opening.lost_devices(self._outside, event["devices"], wanted))
+        self._count_gpus("inside", event["devices"])
+
+    def _count_gpus(self, where: str, count: int) -> None:
+        """Runtimes leave GPUs out without a word."""
+        self._gpus[where] = count
+        if len(self._gpus) == 2:
+            self._refuse(opening.lost_devices(self._gpus["outside"], self._gpus["inside"]))
 
     def on_setup(self, event: Json) -> None:
         """The set-up ended."""
@@ -141,6 +144,8 @@ class Preparation:
             self._desk.note("health", "health: not checked: the look at the node broke or did not end")
             return
         self.checked, self.uptime = True, found["uptime"]
+        if found["gpus"] is not None:
+            self._count_gpus("outside", found["gpus"])
         if found["unchecked"]:
             self._desk.note("health", "health: not checked: " + ", ".join(found["unchecked"]))
         if found["faults"]:
@@ -151,8 +156,3 @@ class Preparation:
         """The job ends: nothing of this goes on."""
         if self._checkup is not None and self._opening.waits_for("health"):
             self._checkup.give_up()
-
-
-def device_files(is_inside: bool) -> Optional[int]:
-    """NVIDIA's device files of the node; from inside a container they are not to be seen."""
-    return None if is_inside else probe.device_files()

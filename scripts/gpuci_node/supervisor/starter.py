@@ -239,7 +239,7 @@ class Starter:
 
     def _read_output(self, child: Child, fd: int) -> bool:
         data = self._read(fd)
-        child.tail = (child.tail + (data or b""))[-_TAIL:]
+        child.tail = (child.tail + output.unmarked(data or b""))[-_TAIL:]
         _tell_output(child.id, child.printed.feed(data or b"", self._allowance))
         return bool(data)
 

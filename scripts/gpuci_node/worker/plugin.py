@@ -16,7 +16,9 @@ from gpuci_node.worker import (
     options,
     outcome,
     policy,
+    provenance,
     safety,
+    terminal,
     torch_memory,
     usage,
     warm,
@@ -82,6 +84,7 @@ class WorkerPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
+        terminal.mark(session.config)
         self._tell_identity(session.config)
 
     def _tell_identity(self, config: pytest.Config) -> None:
@@ -123,6 +126,8 @@ class WorkerPlugin:
     def _tell_what_is_collected(self, session: pytest.Session) -> None:
         """What is left after all hooks, -k and -m. If one of these fails, pytest ends, and says why."""
         self.collection.take(session.items)
+        for text in provenance.elsewhere(self.spec):
+            self.send("note", level="warning", topic="not_the_tree", text=text)
         for file in self.spec["files"]:
             self.send("collected", **self.collection.record(file))
         if session.items and self._cuda_came_early():

@@ -18,7 +18,7 @@ from typing import Any, Dict, Generator, List, Optional, Set
 import pytest
 
 from gpuci_node import processes
-from gpuci_node.worker import coverage_data, options, outcome, policy, xdist_files
+from gpuci_node.worker import coverage_data, options, outcome, policy, terminal, xdist_files
 from gpuci_node.worker import main as worker
 from gpuci_node.worker.warm import Line
 
@@ -96,6 +96,7 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """The hook that says that a test starts does not say in which worker: listen where it is called."""
+        terminal.mark(session.config)
         self.session = session.config.pluginmanager.getplugin("dsession")
         original = self.session.worker_logstart
 
