@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuci.commands.common import Tree
-from gpuci.commands.output import say
+from gpuci.commands.output import lines_of, say
 from gpuci.errors import ConfigError
 from gpuci.execution.delivery.archive import archive
 from gpuci.execution.delivery.snapshot import snapshot
@@ -107,9 +107,13 @@ def _on_slurm(run: Run) -> list[ShardRun]:
         packed = archive(taken, Path(scratch) / "tree.tar")
         for note in (*taken.notes, *packed.missing):
             say(note)
-        connection = Connection(login, Path(scratch), say)
         progress = Progress(run.plan, sys.stderr, environ=os.environ, elsewhere=True)
+
+        def tell(text: str) -> None:
+            progress.say(lines_of(text))
+
+        connection = Connection(login, Path(scratch), tell)
         try:
-            return SlurmRun(run.plan, config, options, connection, progress, say).run(packed)
+            return SlurmRun(run.plan, config, options, connection, progress, tell).run(packed)
         finally:
             progress.close()

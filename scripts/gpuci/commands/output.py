@@ -18,9 +18,13 @@ def say(text: str) -> None:
 
     Nothing fails because nobody listens.
     """
-    lines = wrap(one_line(text), page_style(sys.stderr)["width"], rest="  ", whole=True)
     with suppress(OSError):
-        _write(sys.stderr, "\n".join(lines) + "\n")
+        _write(sys.stderr, "\n".join(lines_of(text)) + "\n")
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of `say`, for a writer of its own on standard error."""
+    return wrap(one_line(text), page_style(sys.stderr)["width"], rest="  ", whole=True)
 
 
 def complain(error: GpuciError) -> None:

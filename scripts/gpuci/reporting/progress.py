@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from gpuci.model import Plan, ShardState
@@ -56,6 +56,13 @@ class Progress:
         if shard in self._shards and state.phase in ("submitted", "waiting"):
             self._shards[shard].pause(f"{state.phase} ({state.text})" if state.text else state.phase)
 
+    def say(self, lines: Sequence[str]) -> None:
+        """Write lines of the caller's at once; above the bars, which they would break."""
+        if self._live and self._last is not None:
+            self._draw(self._last, self._failures(), lines)
+        else:
+            self._write("".join(f"{line}\n" for line in lines))
+
     def tick(self, now: float) -> None:
         """Write what is due: new failures at once, bars at most ten times a second, lines each 30 s."""
         failures = self._failures()
@@ -84,12 +91,12 @@ class Progress:
         self._write(_SHOW_CURSOR if self._hidden else "")
         self._closed = True
 
-    def _draw(self, now: float, failures: list[str]) -> None:
+    def _draw(self, now: float, failures: list[str], said: Sequence[str] = ()) -> None:
         columns, lines = self._size()
         room = max(1, columns - 1)  # a full last column makes some terminals wrap
         bars = self._bars(now, room, max(1, lines - 2))
         failed = [self._red(line) for line in failures]
-        text = "".join(f"{line}\n" for line in [*failed, *bars])
+        text = "".join(f"{line}\n" for line in [*failed, *said, *bars])
         self._write(f"{'' if self._hidden else _HIDE_CURSOR}{self._erase(columns)}{text}")
         self._hidden = True
         self._drawn = [width_of(line) for line in bars]

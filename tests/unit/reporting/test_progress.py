@@ -102,6 +102,26 @@ def test_bars_are_redrawn_in_place_and_failures_stay_above() -> None:
     assert last == ""
 
 
+def test_what_is_said_meanwhile_stays_above_the_bars() -> None:
+    stream = Terminal()
+    bars = progress(stream)
+    bars.say(["before"])
+    bars.tick(0.0)
+    bars.say(["shard 1: passed", "  of two lines"])
+    bars.tick(1.0)
+    bars.close()
+    assert stream.screen()[:3] == ["before", "shard 1: passed", "  of two lines"]
+    assert [line[:7] for line in stream.screen()[3:]] == ["shard 1", "shard 2", ""]
+
+
+def test_in_a_log_what_is_said_is_lines() -> None:
+    stream = Terminal(live=False)
+    bars = progress(stream)
+    bars.tick(0.0)
+    bars.say(["shard 1: passed"])
+    assert stream.getvalue() == "shard 1: passed\n"
+
+
 def test_a_bar_shows_the_test_that_runs_longest() -> None:
     stream = Terminal(columns=100)
     bars = progress(stream)
