@@ -11,7 +11,8 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 QUERIES: Mapping[str, str] = {
     "memory": "--query-gpu=index,uuid,pci.bus_id,memory.used",
     "processes": "--query-compute-apps=gpu_uuid,pid,used_gpu_memory,process_name",
-    "ECC": "--query-gpu=index,uuid,ecc.errors.uncorrected.volatile.total,retired_pages.pending",
+    "ECC": "--query-gpu=index,uuid,ecc.errors.uncorrected.volatile.total",
+    "retired pages": "--query-gpu=index,uuid,retired_pages.pending",
     "remapped rows": "--query-gpu=index,uuid,remapped_rows.failure",
 }
 FORMAT = "--format=csv,noheader,nounits"
@@ -80,8 +81,8 @@ def before(
     report.faults.extend(_full(gpus, job["memory_mib"]))
     apps = _parsed("processes", answers, lambda text: own_apps(text, gpus), report) or []
     report.faults.extend("GPU %s is in use by another process, %d (%s)" % _who(app) for app in apps)
-    for name, meanings in _COUNTERS.items():
-        report.faults.extend(_parsed(name, answers, _Bad(gpus, meanings).read, report) or [])
+    for name, meaning in _COUNTERS.items():
+        report.faults.extend(_parsed(name, answers, _Bad(gpus, meaning).read, report) or [])
     report.faults.extend(xids(log, gpus, uptime - _RECENT_SECONDS, devices_only=True))
     return report._replace(gpus=len(gpus))
 
@@ -172,10 +173,11 @@ def _full(gpus: Iterable[Gpu], most: int) -> List[str]:
     return ["GPU %s: %d MiB of memory are in use" % (gpu.number, gpu.used or 0) for gpu in over]
 
 
-# What is wrong when a counter is not 0, column by column after index and uuid.
-_COUNTERS: Mapping[str, Tuple[str, ...]] = {
-    "ECC": ("%d uncorrected memory errors", "pages wait to be retired (%d)"),
-    "remapped rows": ("remapping of memory rows failed (%d)",),
+# What is wrong when a counter is not 0.
+_COUNTERS: Mapping[str, str] = {
+    "ECC": "%d uncorrected memory errors",
+    "retired pages": "pages of memory wait to be retired (%d)",
+    "remapped rows": "remapping of memory rows failed (%d)",
 }
 
 
@@ -183,17 +185,13 @@ class _Bad(NamedTuple):
     """Reads an answer of counters: what is wrong with these devices."""
 
     gpus: Sequence[Gpu]
-    meanings: Sequence[str]
+    meaning: str
 
     def read(self, text: str) -> List[str]:
         """What is wrong, in words; raises ValueError."""
         ours = {gpu.uuid for gpu in self.gpus}
-        found = []
-        for number, uuid, *counts in _rows(text, 2 + len(self.meanings)):
-            for count, meaning in zip(map(_number, counts), self.meanings):
-                if uuid in ours and count:
-                    found.append("GPU %s: %s" % (number, meaning % count))
-        return found
+        counts = [(number, _number(count)) for number, uuid, count in _rows(text, 3) if uuid in ours]
+        return ["GPU %s: %s" % (number, self.meaning % count) for number, count in counts if count]
 
 
 def xids(lines: Iterable[str], gpus: Iterable[Gpu], since: float, devices_only: bool) -> List[str]:

@@ -28,5 +28,5 @@ class _Marked:
 def mark(config: pytest.Config) -> None:
     """Have the reporter, once it is there, mark what it prints. Without one, or with another's: nothing."""
     writer = getattr(config.pluginmanager.get_plugin("terminalreporter"), "_tw", None)
-    if hasattr(writer, "_file"):
+    if writer is not None and hasattr(writer, "_file"):
         writer._file = _Marked(writer._file)
