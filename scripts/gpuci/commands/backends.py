@@ -24,7 +24,7 @@ from gpuci.execution.slurm.registry import registry_credential
 from gpuci.execution.slurm.run import Options as SlurmOptions
 from gpuci.execution.slurm.run import SlurmRun
 from gpuci.execution.transport.connection import Connection
-from gpuci.execution.transport.login import login_from
+from gpuci.execution.transport.login import Login, login_from
 from gpuci.model import Plan, ShardRun
 from gpuci.reporting.progress import Progress
 from gpuci.reporting.text import plural
@@ -58,7 +58,16 @@ def check(args: argparse.Namespace, tree: Tree) -> None:
             why="on a cluster the profile says how many GPUs a node has, and Slurm how many jobs run at once",
             then="leave them out with --backend slurm",
         )
-    login_from(tree.config.slurm, os.environ)
+    login_of(tree)
+
+
+def login_of(tree: Tree) -> Login:
+    """How to reach the cluster; relative files of the configuration are below ROOT. Raises ConfigError."""
+    slurm = dict(tree.config.slurm)
+    for name in ("known-hosts", "identity-file"):
+        if slurm[name] and not slurm[name].startswith("~"):
+            slurm[name] = str(tree.root / slurm[name])
+    return login_from(slurm, os.environ)
 
 
 def _locally(args: argparse.Namespace, run: Run) -> list[ShardRun]:
@@ -98,7 +107,7 @@ def _widest(run: Run) -> int:
 def _on_slurm(run: Run) -> list[ShardRun]:
     """The shards as jobs; units that need no GPU are not ours to run there."""
     config = run.tree.config
-    login = login_from(config.slurm, os.environ)
+    login = login_of(run.tree)
     identity = Identity(f"{getpass.getuser()}/{run.tree.root.name}", run.name, 1, run.plan.sha or "")
     shards = tuple(shard.index for shard in run.plan.shards)
     options = SlurmOptions(run.out, identity, shards, registry_credential(config))

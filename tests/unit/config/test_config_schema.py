@@ -233,9 +233,11 @@ ATTRIBUTES = {
 
 
 def acts(section: str, name: str) -> bool:
-    """Whether some code reads a setting: as a field, or by its name in a section that stays a mapping."""
+    """Whether some code reads a setting: as a field, or by its name where a section stays a mapping."""
     if section in ("node", "shards", "markers", "profiles"):
         return name.replace("-", "_") in ATTRIBUTES
+    if section in ("container", "slurm"):  # given as a whole to the parts that act on them
+        return any(f'"{name}"' in text for text in SOURCES)
     return any(re.search(rf"\.{section}(\.get\(|\[)\"{name}\"", text) for text in SOURCES)
 
 
