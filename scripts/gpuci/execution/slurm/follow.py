@@ -65,13 +65,14 @@ def _is_ending(attempt: Attempt) -> bool:
     return over or attempt.terminal_since is not None or attempt.ending is not None
 
 
-def state_of(attempt: Attempt) -> ShardState:
-    """Where a try is, for people."""
+def state_of(attempt: Attempt, monotonic_zero: float) -> ShardState:
+    """Where a try is, for people; `monotonic_zero` is the epoch second at which our monotonic clock was 0."""
     row = attempt.row
+    submitted = None if attempt.submitted is None else monotonic_zero + attempt.submitted
     if row is None:
-        return ShardState("planned" if attempt.submitted is None else "submitted")
+        return ShardState("planned") if submitted is None else ShardState("submitted", since=submitted)
     if states.is_terminal(row.state):
-        return ShardState("ended", row.state)
+        return ShardState("running", f"{row.node}, its results are fetched" if row.node else "")
     if states.is_waiting(row.state):
-        return ShardState("waiting", states.reason_text(row.reason))
+        return ShardState("waiting", "" if row.reason == "None" else row.reason, submitted)
     return ShardState("running", row.node)

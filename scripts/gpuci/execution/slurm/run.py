@@ -80,6 +80,7 @@ class SlurmRun:
         self._live: list[Attempt] = []
         self._done: list[ShardRun] = []
         self._spent: list[str] = []
+        self._reasons = {"None"}  # a moment's: the scheduler has not looked yet
         self._clock = follow.Clock()
 
     def run(self, archive: Archive) -> list[ShardRun]:
@@ -183,7 +184,8 @@ class SlurmRun:
         return news
 
     def _act(self, attempt: Attempt, step: Step) -> None:
-        self._listener.state(attempt.index, follow.state_of(attempt))
+        self._listener.state(attempt.index, follow.state_of(attempt, time.time() - time.monotonic()))
+        self._tell_why_it_waits(attempt)
         if step.do is Do.FINISH:
             self._over(attempt, step)
         elif step.do is Do.SUBMIT:
@@ -192,6 +194,16 @@ class SlurmRun:
         elif step.do is Do.CANCEL:
             self._say(f"{shard_name(attempt.index)}: {step.reason}: cancelled")
             attempt.ending = step
+
+    def _tell_why_it_waits(self, attempt: Attempt) -> None:
+        """Slurm's code for it stands in the bars; what it means is said once."""
+        row = attempt.row
+        if row is None or not states.is_waiting(row.state) or row.reason in self._reasons:
+            return
+        if states.waits_for_ever(row.reason):
+            return  # `advance` says so
+        self._reasons.add(row.reason)
+        self._say(f"{shard_name(attempt.index)} waits: {states.reason_text(row.reason)}")
 
     def _without_link(self, error: Exception) -> None:
         what = error.what if isinstance(error, GpuciError) else f"an answer was cut off ({error})"
@@ -222,6 +234,7 @@ class SlurmRun:
     def _add(self, attempt: Attempt, ended: Ended) -> None:
         self._live.remove(attempt)
         self._done.append(ended.run)
+        self._listener.state(attempt.index, ShardState("ended", ended.fate.verdict))
         if ended.fate.verdict in ("passed", "failed", "cancelled") and not attempt.held_by:
             self._spent.append(attempt.name)
         reason = f": {ended.fate.reason}" if ended.fate.reason else ""

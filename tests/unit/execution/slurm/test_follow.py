@@ -1,0 +1,69 @@
+"""How often the queue is asked, and what a shard is said to do."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuci.execution.log import LogReader
+from gpuci.execution.slurm.attempt import Attempt
+from gpuci.execution.slurm.follow import (
+    ENDING_SECONDS,
+    FIRST_SECONDS,
+    LONGEST_SECONDS,
+    RUNNING_SECONDS,
+    Clock,
+    state_of,
+)
+from gpuci.execution.slurm.states import QueueRow
+from gpuci.model import ShardState
+
+TOKEN = "0123456789abcdef" * 2
+ZERO = 1_000.0
+
+
+def new(state: str = "", reason: str = "None", node: str = "gpu001", **fields: object) -> Attempt:
+    row = QueueRow("17", "job", state, reason, node, "") if state else None
+    made = Attempt(1, 1, "job", TOKEN, "", (), LogReader(TOKEN), submitted=5.0, row=row)
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "expected"),
+    [
+        pytest.param(new(submitted=None), ShardState("planned"), id="not submitted yet"),
+        pytest.param(new(), ShardState("submitted", since=1005.0), id="submitted and not seen"),
+        pytest.param(new("PENDING", node=""), ShardState("waiting", "", 1005.0), id="not looked at"),
+        pytest.param(
+            new("PENDING", "Resources", ""), ShardState("waiting", "Resources", 1005.0), id="waits for GPUs"
+        ),
+        pytest.param(new("RUNNING"), ShardState("running", "gpu001"), id="runs"),
+        pytest.param(
+            new("COMPLETED"), ShardState("running", "gpu001, its results are fetched"), id="its job is over"
+        ),
+        pytest.param(new("CANCELLED", node=""), ShardState("running"), id="over before it ran"),
+    ],
+)
+def test_where_a_shard_is(attempt: Attempt, expected: ShardState) -> None:
+    assert state_of(attempt, ZERO) == expected
+
+
+def test_while_all_wait_it_is_asked_ever_more_seldom_and_a_change_ends_that() -> None:
+    clock = Clock()
+    seconds = [clock.interval([new("PENDING", "Priority")], news=False) for _ in range(12)]
+    assert seconds[0] == FIRST_SECONDS
+    assert sorted(seconds) == seconds
+    assert seconds[-1] == LONGEST_SECONDS
+    assert clock.interval([new("CONFIGURING")], news=False) == FIRST_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("attempts", "seconds"),
+    [
+        ([new("PENDING"), new("RUNNING", began=7.0)], RUNNING_SECONDS),
+        ([new("PENDING", claim="17")], RUNNING_SECONDS),
+        ([new("RUNNING", began=7.0), new("COMPLETED", terminal_since=9.0)], ENDING_SECONDS),
+    ],
+    ids=["one runs", "one began, which the queue does not know yet", "one is about to be over"],
+)
+def test_seconds_between_polls(attempts: list[Attempt], seconds: float) -> None:
+    assert Clock().interval(attempts, news=False) == seconds
