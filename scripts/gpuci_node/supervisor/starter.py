@@ -240,7 +240,8 @@ class Starter:
     def _read_output(self, child: Child, fd: int) -> bool:
         data = self._read(fd)
         child.tail = (child.tail + output.unmarked(data or b""))[-_TAIL:]
-        _tell_output(child.id, child.printed.feed(data or b"", self._allowance))
+        if not child.stopped:  # what it says to that is of no use to anybody
+            _tell_output(child.id, child.printed.feed(data or b"", self._allowance))
         return bool(data)
 
     def _read(self, fd: int) -> Optional[bytes]:

@@ -43,9 +43,18 @@ def plan_of(files: Mapping[str, str]) -> Plan:
     )
     ids = tuple(unit.id for unit in units)
     return Plan(
-        **{"config": {}, "sha": None, "event": "manual", "roots": (Root("."),), "targets": ()},
-        **{"units": units, "shards": (Shard(1, "default", ids, 1.0),), "cpu_units": (), "skipped": ()},
-        **{"makespan_seconds": 1.0, "lower_bound_seconds": 1.0, "unknown_durations": 0},
+        config={},
+        sha=None,
+        event="manual",
+        roots=(Root("."),),
+        targets=(),
+        units=units,
+        shards=(Shard(1, "default", ids, 1.0),),
+        cpu_units=(),
+        skipped=(),
+        makespan_seconds=1.0,
+        lower_bound_seconds=1.0,
+        unknown_durations=0,
     )
 
 

@@ -195,13 +195,21 @@ make_scratch() {
     clean_up_after_others
 }
 
-# Of jobs on this node that were killed before they could.
+# What jobs on this node left that were killed before they could clean up: nobody holds their lock.
 clean_up_after_others() {
     find "$base" -maxdepth 1 -type d -user "$(id -u)" -name "gpuci-$node-*.??????" ! -path "$scratch" |
         while read -r old; do
-            [ -f "$old/lock" ] && flock -n "$old/lock" rm -rf -- "$old" 8>&- 9>&-
-        done 2>/dev/null
+            [ -f "$old/lock" ] && clean_up_after "$old" 7<"$old/lock" 8>&- 9>&- </dev/null
+        done >/dev/null 2>&1
 }
+
+# In a process of its own, as the job that it was.
+clean_up_after() (
+    flock -n 7 || exit
+    its_job=${1##*"/gpuci-$node-"}
+    SLURM_JOB_ID=${its_job%.*} GPUCI_SCRATCH=$1 GPUCI_JOB_DIR=$1 container_remove
+    rm -rf -- "$1"
+)
 
 # shellcheck disable=SC2329 # patiently calls it
 unpack() {
