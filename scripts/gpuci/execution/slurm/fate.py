@@ -64,7 +64,7 @@ MEMORY = Ending(
 TIME = Ending("timeout", "the job reached its time limit", _IN_FULL | {"infra"})
 DEADLINE = Ending("timeout", "the job reached the --deadline of slurm.extra-options", _IN_FULL | {"infra"})
 NOT_IN_TIME = Ending("queue_timeout", "the job could not start before its --deadline")
-CANCELLED = Ending("cancelled", "the job was cancelled by {who}", _NOT_BY_TERM)
+CANCELLED = Ending("cancelled", "the job was cancelled by {who}", _IN_FULL | {"timeout"})
 PREEMPTED = Ending("preempted", "a job of higher priority took the node", _IN_FULL, retry=True)
 NODE = Ending("infra", "the node {node} failed", _IN_FULL, retry=True, leave_out=True)
 REQUEUED = Ending(

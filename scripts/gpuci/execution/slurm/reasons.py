@@ -92,7 +92,7 @@ _MOST = re.compile(r"(?P<owner>QOS|Assoc|)Max(?P<what>\w+)")
 # Limits have nearly 200 codes, made of an owner, a scope and a resource. The first that fits counts.
 FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (_GROUP, "all jobs of its {owner} together are at their limit of {what}; it waits for them"),
-    (_MINIMUM, "it asks for less {what} than its {owner} wants; it waits until that limit changes"),
+    (_MINIMUM, "it is below the least {what} of its {owner}; it waits until that limit changes"),
     (_PER_JOB, "it asks for more {what} than its {owner} allows one job; it waits until that limit changes"),
     (_MOST, "jobs of the same user or account are at the limit of {what} of its {owner}; it waits for them"),
 )
