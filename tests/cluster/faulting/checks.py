@@ -8,17 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpuci.results.ownership import shard_folder
-from gpuci_node.contract import EXIT_CODES
 from tests.cluster.faulting.scene import TRIES, Scene
 from tests.cluster.faulting.trees import Seen
+
+from gpuci.results.ownership import shard_folder
+from gpuci_node.contract import EXIT_CODES
 
 # A test that ended in the last moments of a job: its record may not have reached the journal.
 MOMENT_SECONDS = 1.5
 
 
 def observed(scene: Scene, report: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The columns of a run: verdict, exit code, how many tests have a result, tries, how much of the log came."""
+    """The columns of a run: verdict, exit code, which tests have a result, tries, what came of the log."""
     shards = report["shards"] if report else [{"tries": 0}]
     return {
         "verdict": report["verdict"] if report else None,
@@ -127,7 +128,7 @@ def _twice(scene: Scene) -> Iterator[str]:
 def _submitted(scene: Scene) -> Iterator[str]:
     jobs = Counter(job.name for job in scene.jobs() or [])
     for name, count in jobs.items():
-        if count > 1 and "jobs" not in scene.row.leaves:
+        if count > 1:
             yield f"submitted: {count} jobs are called {name}"
 
 

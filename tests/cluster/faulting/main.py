@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,8 @@ from tests.cluster.faulting import (  # noqa: E402, F401
 )
 from tests.cluster.faulting.ledger import Ledger, commit, latest  # noqa: E402
 from tests.cluster.faulting.rows import ROWS  # noqa: E402
-from tests.cluster.faulting.session import Product, Session, Task  # noqa: E402
+from tests.cluster.faulting.runner import Product  # noqa: E402
+from tests.cluster.faulting.session import Session, Task  # noqa: E402
 
 EXPECTED = Path(__file__).resolve().parents[1] / "faults.expected.json"
 
@@ -40,7 +42,7 @@ def expected() -> dict[str, dict[str, Any]]:
 def main(arguments: Sequence[str]) -> int:
     """Run; 0 if all is as expected, and for a mutant if it was caught."""
     options = _options(arguments)
-    with tempfile.TemporaryDirectory(prefix="gpuci-mutant-") as directory:
+    with tempfile.TemporaryDirectory(prefix="gpuci-product-") as directory:
         product = _product(options.mutant, Path(directory))
         return _run(options, product)
 
@@ -67,10 +69,13 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _product(mutant: str, directory: Path) -> Product:
-    name = commit(ROOT)
-    if not mutant:
-        return Product(ROOT / "scripts", name)
-    return Product(mutants.make(mutant, directory), name, mutant)
+    return Product(mutants.copy(directory, mutant), _python(), commit(ROOT), mutant)
+
+
+def _python() -> str:
+    """The Python of the clone's own environment, which its launcher makes on first use."""
+    subprocess.run([str(ROOT / "gpuci"), "--help"], stdin=-3, stdout=-3, check=True)
+    return str(ROOT / ".venv/bin/python")
 
 
 def _run(options: argparse.Namespace, product: Product) -> int:
@@ -120,7 +125,8 @@ def _tasks(names: Sequence[str], times: int, seed: int) -> Iterator[Task]:
 def _line(number: int, of: int, result: dict[str, Any], wanted: dict[str, dict[str, Any]]) -> str:
     red = table.differences(result, wanted)
     words = " ".join(f"{key}={value}" for key, value in result["observed"].items())
-    text = f"{number}/{of} {'RED ' if red else ''}{table.label(result)} seed {result['seed']}, {result['seconds']} s: {words}"
+    what = f"{table.label(result)} seed {result['seed']}, {result['seconds']} s"
+    text = f"{number}/{of} {'RED ' if red else ''}{what}: {words}"
     return "\n".join([text, *(f"    {part[:600]}" for part in red)])
 
 
@@ -140,10 +146,8 @@ def _verdict(
     if not product.mutant:
         return 1 if red else 0
     missed = {result["row"] for result in results} - red
-    what = mutants.MUTANTS[product.mutant].what
-    print(
-        f"mutant `{product.mutant}` ({what}): {'not seen by ' + ', '.join(sorted(missed)) if missed else 'caught'}"
-    )
+    said = f"not seen by {', '.join(sorted(missed))}" if missed else "caught"
+    print(f"mutant `{product.mutant}` ({mutants.MUTANTS[product.mutant].what}): {said}")
     return 1 if missed else 0
 
 

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster.faulting.runner import ROOT
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,18 @@ MUTANTS = {
 }
 
 
-def make(name: str, directory: Path) -> Path:
-    """A copy of scripts/ with the mutant in it; raises ValueError when the text to be changed is not there."""
+def copy(directory: Path, mutant: str = "") -> Path:
+    """A copy of scripts/, with a mutant in it; raises ValueError when the text that it changes is not there.
+
+    A copy also of the real ones: a run that takes an hour is not to see what is edited meanwhile.
+    """
     for folder in ("scripts", "schemas"):
         ignore = shutil.ignore_patterns("__pycache__", ".venv*")
         shutil.copytree(ROOT / folder, directory / folder, ignore=ignore)
-    for file, old, new in MUTANTS[name].edits:
+    for file, old, new in MUTANTS[mutant].edits if mutant else ():
         path = directory / "scripts" / file
         text = path.read_text()
         if old not in text:
-            raise ValueError(f"mutant {name}: {file} has no {old!r} any more")
+            raise ValueError(f"mutant {mutant}: {file} has no {old!r} any more")
         path.write_text(text.replace(old, new))
     return directory / "scripts"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import shutil
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from tests.cluster.bed.place import USER
 
 NAME = "gpuci-faults.neighbour-x1-a1-s1-t1"
 FILES = {
-    f"jobs/{NAME}/token": "0" * 32 + "\n",
+    f"jobs/{NAME}/token": f"{secrets.token_hex(16)}\n",
     f"jobs/{NAME}/owner.01": "1" * 16 + "\n",
     f"jobs/{NAME}/lease": "000000000007",
     f"jobs/{NAME}/job.json": "{}",

@@ -18,9 +18,8 @@ Plant = Callable[["Scene"], None]
 class Row:
     """A fault, planted by `plant` into one run.
 
-    `variants` are taken in turn by repetitions. `alone`: it stops what other runs need. `reruns`: a test that had
-    ended may run again, since the record of its end can be lost with the node. `several`: Slurm may start a job of
-    one name more than once. `leaves`: what stays behind on purpose, as words of checks.py.
+    `variants` are taken in turn by repetitions. `alone`: it stops what other runs need. `leaves`: what the
+    fault itself leaves behind (`scratch`: nobody can remove that of a node that is gone).
     """
 
     name: str
@@ -28,11 +27,10 @@ class Row:
     times: int = 3
     variants: tuple[str, ...] = ("",)
     alone: bool = False
-    tree: TreeSpec = TreeSpec()
+    tree: TreeSpec = field(default_factory=TreeSpec)
     slurm: Mapping[str, Any] = field(default_factory=dict)
     runtime: str = "none"
     actions: bool = False
-    reruns: bool = False
     leaves: frozenset[str] = frozenset()
 
     def variant(self, repetition: int) -> str:

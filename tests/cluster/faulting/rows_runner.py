@@ -33,7 +33,7 @@ import sys
 
 
 def test_leaves_a_daemon():
-    code = "import os, time\\nif os.fork() == 0:\\n    os.setsid()\\n    if os.fork() == 0:\\n        time.sleep(600)"
+    code = "import os, time\\nif os.fork() == 0:\\n os.setsid()\\n if os.fork() == 0:\\n  time.sleep(600)"
     subprocess.run([sys.executable, "-c", code], check=True)
 """
 STUBBORN_TREE = TreeSpec(files=1, tests=2, extra={"tests/test_z.py": (STUBBORN, ("test_stubborn",))})
@@ -48,7 +48,7 @@ DAEMON_TREE = TreeSpec(files=1, tests=3, extra={"tests/test_z.py": (DAEMON, ("te
     slurm={"lease-seconds": LEASE_SECONDS},
 )
 def kill_the_runner(scene: Scene) -> None:
-    """SIGKILL: the job ends by its lease, another runner takes it over, or the step that always runs ends it."""
+    """SIGKILL: the lease ends the job, another runner takes it over, or the clean-up step ends it."""
     if scene.variant != "lease":
         scene.settings["lease-seconds"] = 300
     runner = scene.start()
@@ -103,9 +103,12 @@ def terminate(scene: Scene) -> None:
     runner.signal(signal.SIGTERM)
 
 
-@row("sigint-sigterm", tree=STUBBORN_TREE)
+@row("sigint-sigterm", variants=("quick", "slow"), tree=STUBBORN_TREE)
 def cancel_as_github_does(scene: Scene) -> None:
-    """SIGINT, 7.5 s later SIGTERM; a test ignores both."""
+    """SIGINT, 7.5 s later SIGTERM; a test ignores both, and scancel answers at once, or too late."""
+    if scene.variant == "slow":
+        scene.settings["lease-seconds"] = LEASE_SECONDS
+        scene.door.wrap("scancel", 'sleep 60; exec "$real" "$@"')
     runner = scene.start()
     scene.wait("the stubborn test", lambda: any("stubborn" in line.nodeid for line in scene.seen("start")))
     started = time.monotonic()

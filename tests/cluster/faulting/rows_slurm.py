@@ -20,7 +20,7 @@ GATE = 'touch {gate}/at; while [ ! -e {gate}/go ]; do sleep 0.05; done; exec "$r
 
 @row("submit-ambiguous", times=20, alone=True)
 def stop_the_controller_while_submitting(scene: Scene) -> None:
-    """The controller stands still when sbatch asks it, and goes on 10.5 to 20 s later: it takes the job then."""
+    """The controller stands still when sbatch asks it, and takes the job 10.5 to 20 s later."""
     gate = scene.top / "gate"
     gate.mkdir(mode=0o1777)
     gate.chmod(0o1777)

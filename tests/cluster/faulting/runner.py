@@ -6,17 +6,25 @@ import json
 import os
 import signal
 import subprocess
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[3]
+
+@dataclass(frozen=True)
+class Product:
+    """The scripts under test, a Python for them, their name in the ledger; no `mutant`: the real ones."""
+
+    scripts: Path
+    python: str
+    commit: str
+    mutant: str = ""
 
 
 class Runner:
-    """One process; `scripts` is the folder whose run_gpu_shard.py runs, its streams go to files."""
+    """One process; its streams go to files."""
 
-    def __init__(self, directory: Path, scripts: Path, environ: dict[str, str], *arguments: str) -> None:
+    def __init__(self, directory: Path, product: Product, environ: dict[str, str], *arguments: str) -> None:
         directory.mkdir()
         temporary = directory / "t"
         temporary.mkdir()
@@ -25,7 +33,7 @@ class Runner:
         system = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         with self.streams[0].open("wb") as stdout, self.streams[1].open("wb") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, str(scripts / "run_gpu_shard.py"), *arguments],
+                [product.python, "-I", str(product.scripts / "run_gpu_shard.py"), *arguments],
                 env={
                     **system,
                     "HOME": str(directory),

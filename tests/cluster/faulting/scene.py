@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuci.execution.slurm.names import job_name
 from tests.cluster.bed.handle import Bed
 from tests.cluster.bed.place import GPU_NODES, USER, Place
 from tests.cluster.faulting.door import Door
 from tests.cluster.faulting.rows import Row
-from tests.cluster.faulting.runner import ROOT, Runner
+from tests.cluster.faulting.runner import Product, Runner
 from tests.cluster.faulting.trees import Seen, read_witness, write_tree
 from tests.cluster.faulting.watch import Watch
+
+from gpuci.execution.slurm.names import job_name
 
 STEP_SECONDS = 0.05
 TRIES = (1, 2)
@@ -49,10 +50,10 @@ class Job:
 
 
 class Scene:
-    """`nodes` are the bed's GPU nodes that its jobs may use; `scripts` is the product."""
+    """`nodes` are the bed's GPU nodes that its jobs may use; `product` is what is under test."""
 
     def __init__(
-        self, place: Place, row: Row, seed: int, variant: str, nodes: Sequence[str], scripts: Path
+        self, place: Place, row: Row, seed: int, variant: str, nodes: Sequence[str], product: Product
     ) -> None:
         self.place, self.row, self.seed, self.variant, self.nodes = place, row, seed, variant, nodes
         self.bed = Bed(place)
@@ -71,7 +72,7 @@ class Scene:
         self.planted = ""  # what was done, and when
         self.columns: dict[str, Any] = {}  # of a row's own
         self.blockers: list[str] = []
-        self._scripts = scripts
+        self._product = product
         self.tree = self.top / "tree"
         self._folders()
         self.planned = write_tree(self.tree, row.tree, self.witness, self.rng)
@@ -116,7 +117,8 @@ class Scene:
         for door in self.doors:
             door.start()
         (self.top / "overlay.yml").write_text(json.dumps(self.overlay()))
-        command = [str(ROOT / "gpuci"), "plan", str(self.tree), "--json", "--shards", "1"]
+        gpuci = [self._product.python, "-I", str(self._product.scripts / "gpuci/__main__.py")]
+        command = [*gpuci, "plan", str(self.tree), "--json", "--shards", "1"]
         command += [
             "--config",
             str(self.tree / ".github/gpuci.yml"),
@@ -141,7 +143,7 @@ class Scene:
             "GITHUB_RUN_ATTEMPT": "1",
             **({"GITHUB_ACTIONS": "true"} if self.row.actions else {}),
         }
-        runner = Runner(self.top / f"r{len(self.runners)}", self._scripts, environ, *arguments)
+        runner = Runner(self.top / f"r{len(self.runners)}", self._product, environ, *arguments)
         if not arguments:
             self.runners.append(runner)
         return runner
@@ -176,7 +178,7 @@ class Scene:
         return [line for line in read_witness(self.witness) if line.word == word]
 
     def tests_ended(self, least: int = 0) -> int:
-        """Wait for a moment drawn from the seed: until so many tests have ended. At least one is left then."""
+        """Wait for a moment drawn from the seed: until so many tests have ended. Some are left then."""
         many = self.rng.randint(least, max(least, len(self.planned) - 3))
         self.wait(f"the end of {many} tests", lambda: len(self.seen("end")) >= many)
         if not many:
@@ -198,7 +200,7 @@ class Scene:
         return None if done.returncode else [Job(*line.split("|", 4)) for line in lines]
 
     def job(self, *states: str, seconds: float = 60) -> Job:
-        """Wait for a job of this run that is in one of the states (any that is not over, if none is named)."""
+        """Wait for a job of this run in one of the states (none named: one that is not over)."""
         found: list[Job] = []
 
         def look() -> bool:

@@ -19,6 +19,7 @@ from tests.cluster.faulting import checks
 from tests.cluster.faulting.leftovers import await_nothing
 from tests.cluster.faulting.neighbour import Neighbour
 from tests.cluster.faulting.rows import Row
+from tests.cluster.faulting.runner import Product
 from tests.cluster.faulting.scene import NeverCame, Scene
 
 # A run that takes longer hangs: the longest row has a minute of silence and a lost node in it.
@@ -32,15 +33,6 @@ class Task:
     row: Row
     seed: int
     variant: str
-
-
-@dataclass(frozen=True)
-class Product:
-    """The scripts under test, and the name of their state in the ledger; `mutant` is empty for the real ones."""
-
-    scripts: Path
-    commit: str
-    mutant: str = ""
 
 
 class Session:
@@ -92,7 +84,7 @@ class Session:
 
     def _one(self, task: Task, nodes: tuple[str, str]) -> None:
         started = time.monotonic()
-        scene = Scene(self._place, task.row, task.seed, task.variant, nodes, self._product.scripts)
+        scene = Scene(self._place, task.row, task.seed, task.variant, nodes, self._product)
         result = self._named(task)
         try:
             neighbour = Neighbour(scene.shared)
