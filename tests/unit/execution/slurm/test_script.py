@@ -110,7 +110,7 @@ def test_control_characters_in_an_option_are_refused(value: str) -> None:
         batch_script(BatchJob((f"--comment={value}",), {}, "", ""))
 
 
-values = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
+values = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
 
 @settings(max_examples=25)
