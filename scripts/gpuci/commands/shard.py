@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpuci.commands.output import say, show
+from gpuci.commands.output import complain, say, show
 from gpuci.commands.shard_input import ShardInput, read
 from gpuci.config import document as config_document
 from gpuci.config.model import Config
-from gpuci.errors import ConfigError
+from gpuci.errors import ConfigError, GpuciError
 from gpuci.execution.delivery.archive import Archive, archive
 from gpuci.execution.delivery.snapshot import committed, snapshot
 from gpuci.execution.directories import new_directory, read_document, write_document
@@ -77,18 +77,32 @@ class LogPrinter:
 
 
 def run(environ: dict[str, str]) -> int:
-    """Run the shards; the exit code is their verdict's. Raises GpuciError."""
+    """Run the shards; the exit code is their verdict's.
+
+    Raises GpuciError for input that makes no sense. From there on there is a report, whatever happens: who
+    reads the results of all shards has to know what became of this one.
+    """
     given = read(environ)
     started = time.monotonic()
     plan, config = _plan_and_config(given)
     out = new_directory(Path(given.out), "", given.out)
     printer = LogPrinter(plan, given.on_actions)
-    runs = _execute(given, plan, config, out, printer, environ)
+    try:
+        runs = _execute(given, plan, config, out, printer, environ)
+    except GpuciError as error:
+        complain(error)
+        runs = never_began(plan, error)
     printer.close()
     report = build_report(plan, runs, seconds=time.monotonic() - started, setup_seconds=0.0, elsewhere=True)
     write_document(out / "report.json", report_document.to_document(report))
     show(terminal.render(report, width=100, colour=False))
     return EXIT_CODES[report.verdict]
+
+
+def never_began(plan: Plan, error: GpuciError) -> list[ShardRun]:
+    """What there is to report of shards when the cluster could not be used at all."""
+    verdict = {"verdict": error.verdict, "reason": error.what}
+    return [ShardRun(shard.index, (), verdict) for shard in plan.shards]
 
 
 def clean(environ: dict[str, str]) -> int:

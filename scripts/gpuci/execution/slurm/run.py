@@ -247,7 +247,10 @@ class SlurmRun:
             return
         exclude = [*attempt.exclude, *filter(None, [ended.fate.exclude])]
         self._say(f"{shard_name(attempt.index)}: one more try, without {', '.join(exclude) or 'change'}")
-        self._create([self._launch.attempt(attempt.index, attempt.number + 1, rest.units, exclude)])
+        try:
+            self._create([self._launch.attempt(attempt.index, attempt.number + 1, rest.units, exclude)])
+        except GpuciError as error:  # the results of the first try, and other shards, are not to suffer
+            self._say(f"{shard_name(attempt.index)}: no second try: {error.what}")
 
     # -- cancelling ----------------------------------------------------------------------------------
 

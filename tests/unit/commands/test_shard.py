@@ -1,0 +1,46 @@
+"""A shard that never got to a cluster still leaves a report."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpuci.cli import main
+from gpuci.commands import shard
+
+CONFIG = "packages: [.]\nprofiles:\n  node: {gpus: 1}\n"
+TESTS = "import pytest\n\npytestmark = pytest.mark.gpu\ndef test_a(): pass\ndef test_b(): pass\n"
+
+
+@pytest.fixture
+def environ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """What a step gives the program for a tree of two tests; the configuration names no login node."""
+    tree = tmp_path / "tree"
+    (tree / ".github").mkdir(parents=True)
+    (tree / ".github/gpuci.yml").write_text(CONFIG)
+    (tree / "test_x.py").write_text(TESTS)
+    assert main(["plan", str(tree), "--json"]) == 0
+    plan = tmp_path / "plan.json"
+    plan.write_text(capsys.readouterr().out)
+    return {
+        "GPUCI_PLAN": str(plan),
+        "GPUCI_SHARD": "all",
+        "GPUCI_TREE": str(tree),
+        "GPUCI_OUT": str(tmp_path / "out"),
+        "GITHUB_REPOSITORY": "owner/name",
+        "GITHUB_RUN_ID": "1",
+    }
+
+
+def test_what_keeps_it_from_the_cluster_is_the_verdict_of_its_tests(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = shard.run(environ)
+    report = json.loads((Path(environ["GPUCI_OUT"]) / "report.json").read_text())
+    assert (code, report["verdict"]) == (2, "config_error")
+    assert {test["nodeid"]: test["outcome"] for test in report["tests"]} == {
+        "test_x.py::test_a": "not_finished",
+        "test_x.py::test_b": "not_finished",
+    }
+    assert "error: " in capsys.readouterr().err
+    assert report["shards"][0]["reason"]
