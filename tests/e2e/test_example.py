@@ -26,7 +26,7 @@ def command(scripts: Path, *args: str) -> list[str]:
 def environment(faults: str = "") -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCI_", "PYTEST_"))}
     # The Python of this test has pytest: the environment counts as the active one.
-    return {**kept, "GPUCI_EXAMPLE_FAULTS": faults, "VIRTUAL_ENV": sys.prefix}
+    return {**kept, "EXAMPLE_FAULTS": faults, "VIRTUAL_ENV": sys.prefix}
 
 
 def run_example(

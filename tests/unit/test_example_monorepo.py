@@ -126,7 +126,7 @@ def test_fault_changes_the_counts_as_expected(
     run: Package, fault: str, package: str, file: str, red: str
 ) -> None:
     sound = Counter(run.outcomes(package, file).values())
-    faulty = Counter(run.outcomes(package, file, GPUCI_EXAMPLE_FAULTS=fault).values())
+    faulty = Counter(run.outcomes(package, file, EXAMPLE_FAULTS=fault).values())
     assert faulty[red] == 1
     counts = Counter(EXPECTED["run"])
     counts.subtract(sound)
@@ -144,7 +144,7 @@ def test_faults_add_up() -> None:
 
 
 def test_unknown_fault_is_refused(run: Package) -> None:
-    outcomes = run.outcomes("serving", "tests/test_batcher.py", GPUCI_EXAMPLE_FAULTS="hnag")
+    outcomes = run.outcomes("serving", "tests/test_batcher.py", EXAMPLE_FAULTS="hnag")
     assert list(outcomes.values()) == ["collection_error"]
 
 
