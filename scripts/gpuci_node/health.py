@@ -148,6 +148,8 @@ def own_gpus(text: str, ids: Sequence[str]) -> List[Gpu]:
 
     In a cgroup of its own a job sees its devices only, counted from 0; without one it sees all of the node.
     """
+    if text.strip() == "No devices were found":
+        return []
     gpus = [Gpu(number, uuid, bus, _number(used)) for number, uuid, bus, used in _rows(text, 4)]
     if any(not gpu.number.isdigit() for gpu in gpus):
         raise ValueError("an index that is no number")
@@ -191,6 +193,8 @@ class _Bad(NamedTuple):
         """What is wrong, in words; raises ValueError."""
         ours = {gpu.uuid for gpu in self.gpus}
         counts = [(number, _number(count)) for number, uuid, count in _rows(text, 3) if uuid in ours]
+        if len(counts) != len(ours):
+            raise ValueError("not about these devices")
         return ["GPU %s: %s" % (number, self.meaning % count) for number, count in counts if count]
 
 

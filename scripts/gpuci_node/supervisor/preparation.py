@@ -144,13 +144,13 @@ class Preparation:
             self._desk.note("health", "health: not checked: the look at the node broke or did not end")
             return
         self.checked, self.uptime = True, found["uptime"]
-        if found["gpus"] is not None:
-            self._count_gpus("outside", found["gpus"])
         if found["unchecked"]:
             self._desk.note("health", "health: not checked: " + ", ".join(found["unchecked"]))
         if found["faults"]:
             reason = "; ".join(found["faults"])
             self._desk.end(Judged("infra", reason, reason))
+        if found["gpus"] is not None:
+            self._count_gpus("outside", found["gpus"])
 
     def give_up(self) -> None:
         """The job ends: nothing of this goes on."""

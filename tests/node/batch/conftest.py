@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,7 @@ class Ended:
     code: int
     text: str
     log: LogReader
+    outputs: list[tuple[str, str]]  # who printed what
     verdict: dict[str, Any] | None
 
     @property
@@ -163,10 +165,10 @@ class BatchDirectory:
         code = script.wait(timeout=ENDLESS)
         data = (self.directory / "slurm.out").read_bytes()
         log = LogReader(TOKEN)
-        log.feed(data)
+        outputs = [(r["slot"], r["text"]) for r in log.feed(data) if r["kind"] == "output"]
         path = self.directory / "out" / "verdict.json"
         verdict = json.loads(path.read_text()) if path.exists() else None
-        return Ended(code, data.decode("utf-8", "replace"), log, verdict)
+        return Ended(code, data.decode("utf-8", "replace"), log, outputs, verdict)
 
     def run(self, shell: str = "sh") -> Ended:
         """From start to end."""
@@ -180,6 +182,20 @@ class BatchDirectory:
     def processes(self, top: int) -> list[int]:
         """The living processes below and with `top`, the youngest first."""
         return [*sorted(descendants(top), reverse=True), top]
+
+    def is_alive(self, pid: int) -> bool:
+        """Whether a process runs; a zombie does not."""
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+    def wait_for(self, condition: Callable[[], Any], what: str) -> None:
+        """Wait until something is there, or has come about."""
+        end = time.monotonic() + ENDLESS
+        while not condition():
+            assert time.monotonic() < end, what
+            time.sleep(0.02)
 
 
 @pytest.fixture

@@ -31,13 +31,6 @@ STAYS = {
 }
 
 
-def wait_for(condition: Callable[[], Any], what: str) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
-
-
 def is_clean(batch: Any) -> bool:
     """Whether nothing of the job is left on the node."""
     return list(batch.scratch.iterdir()) == []
@@ -270,7 +263,7 @@ def test_a_signal_ends_the_job_with_a_verdict(
 ) -> None:
     batch.make(staying(batch))
     script = batch.start()
-    wait_for(begun(batch), "the test began")
+    batch.wait_for(begun(batch), "the test began")
     living = batch.processes(script.pid)
     if everywhere:
         batch.kill_all(script, number)
@@ -281,7 +274,7 @@ def test_a_signal_ends_the_job_with_a_verdict(
     assert ended.verdict["reason"] == reason
     assert ended.outcomes == {"test_a.py::test_1": "passed"}
     assert is_clean(batch)
-    assert all(not Path(f"/proc/{pid}").exists() for pid in living)
+    assert not any(map(batch.is_alive, living))
 
 
 @pytest.mark.parametrize("step", ["unpack", "container_pull"])
@@ -293,7 +286,7 @@ def test_a_signal_before_the_tests_is_heard_at_once(batch: Any, step: str) -> No
         batch.functions = f"container_pull() {{ : >'{mark}'; exec sleep 600; }}\n"
     batch.make(PASSES)
     script = batch.start()
-    wait_for(mark.exists, "the step began")
+    batch.wait_for(mark.exists, "the step began")
     os.kill(script.pid, signal.SIGTERM)
     ended = batch.finish(script)
     assert judged(ended) == "cancelled"
@@ -314,7 +307,7 @@ def of_role(batch: Any, script: Any, role: str) -> int:
 def test_a_keeper_that_is_killed_leaves_no_process(batch: Any) -> None:
     batch.make(staying(batch))
     script = batch.start()
-    wait_for(begun(batch), "the test began")
+    batch.wait_for(begun(batch), "the test began")
     living = batch.processes(script.pid)
     os.kill(of_role(batch, script, "slurm"), signal.SIGKILL)
     ended = batch.finish(script)
@@ -326,16 +319,16 @@ def test_a_keeper_that_is_killed_leaves_no_process(batch: Any) -> None:
         "lines": data.count(b"\n"),
         "sha256": hashlib.sha256(data).hexdigest(),
     }
-    wait_for(lambda: all(not Path(f"/proc/{pid}").exists() for pid in living), "all ended")
+    batch.wait_for(lambda: not any(map(batch.is_alive, living)), "all ended")
 
 
 def test_the_keeper_ends_when_the_script_is_killed(batch: Any) -> None:
     batch.make(staying(batch))
     script = batch.start()
-    wait_for(begun(batch), "the test began")
+    batch.wait_for(begun(batch), "the test began")
     living = batch.processes(script.pid)
     os.kill(script.pid, signal.SIGKILL)
-    wait_for(lambda: all(not is_alive(pid) for pid in living), "all ended")
+    batch.wait_for(lambda: not any(map(batch.is_alive, living)), "all ended")
     ended = batch.finish(script)
     assert ended.verdict["verdict"] == "cancelled"
 
@@ -347,21 +340,13 @@ def test_a_starter_lives_no_longer_than_its_keeper_whatever_stands_between(batch
     )
     batch.make(staying(batch))
     script = batch.start()
-    wait_for(begun(batch), "the test began")
+    batch.wait_for(begun(batch), "the test began")
     starter = of_role(batch, script, "starter")
     for pid in batch.processes(script.pid):
         if pid != starter:
             os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not is_alive(starter), "the starter ended")
+    batch.wait_for(lambda: not batch.is_alive(starter), "the starter ended")
     script.wait()
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_what_a_job_left_that_was_killed_is_removed_by_the_next(batch: Any) -> None:
