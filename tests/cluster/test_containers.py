@@ -184,12 +184,13 @@ def test_what_the_tests_do_not_find_inside(job: Job) -> None:
     assert "Read-only file system" in job.call("container_run", "-c", write).stderr
 
 
-def test_the_keeper_inside_reads_its_job_and_writes_its_results(job: Job) -> None:
-    writes = [f"open('{job.directory}/{name}', 'w')" for name in ("out/x", "y")]
-    text = "; ".join([f"open('{job.directory}/job.json').read()", *writes])
-    done = job.call("container_run", "-c", text, environ={"GPUCI_INSIDE": "1"})
-    assert done.stderr.endswith(f"Read-only file system: '{job.directory}/y'\n")
-    assert (job.directory / "out/x").exists()
+def test_the_keeper_inside_is_told_of_its_job_and_finds_no_more(job: Job) -> None:
+    environ = {"GPUCI_INSIDE": "1", "SLURMD_NODENAME": "gpu007", "SLURM_JOB_GPUS": "0,1"}
+    facts = job.facts(environ=environ)
+    assert {name: facts["env"][name] for name in environ} == environ
+    assert facts["env"]["GPUCI_SCRATCH"] == str(job.scratch)
+    look = f"import os; print(os.listdir({str(job.directory)!r}))"
+    assert job.call("container_run", "-c", look, environ=environ).stdout == "['out']\n"
 
 
 @pytest.mark.parametrize(("network", "more"), [("none", False), ("host", True)])
@@ -227,14 +228,6 @@ def test_exit_codes_pass_through(job: Job, code: int) -> None:
     assert job.call("container_run", "-c", f"raise SystemExit({code})").returncode == code
 
 
-def test_a_setup_prepares_what_the_tests_find(job: Job) -> None:
-    job.render(setup="export PREPARED=yes\necho noise\ncat")
-    done = job.call(
-        "container_run", "-c", "import os, sys; print(os.environ['PREPARED'], sys.stdin.read())", stdin="x"
-    )
-    assert (done.stdout, done.stderr) == ("yes x\n", "noise\n")
-
-
 @pytest.mark.parametrize(
     ("settings", "what"),
     [
@@ -247,7 +240,6 @@ def test_a_setup_prepares_what_the_tests_find(job: Job) -> None:
         ({"extra_options": ["--nosuch"]}, "the runtime does not know --nosuch"),
         ({"extra_options": ["--runtime=nvidia"]}, "the node has no OCI runtime nvidia"),
         ({"image": "sha256:" + "0" * 64}, "the image is not on this node"),
-        ({"setup": "exit 9"}, "container.setup failed"),
     ],
     ids=str,
 )

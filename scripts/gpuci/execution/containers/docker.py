@@ -41,7 +41,6 @@ def functions(settings: Settings) -> str:
             program="docker",
             functions=_FUNCTIONS,
             run=tuple(_options(settings)),
-            keeper_mount=_mount('"$GPUCI_JOB_DIR"', '"$GPUCI_JOB_DIR"', mode="ro"),
             dynamic=(),
             needs=("setsid", "timeout"),
         ),

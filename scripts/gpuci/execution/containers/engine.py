@@ -15,11 +15,8 @@ _ALWAYS = ("CUDA_VISIBLE_DEVICES",)
 _KEEPER = (
     "GPUCI_INSIDE",
     "GPUCI_SCRATCH",
-    "SLURM_CPUS_ON_NODE",
-    "SLURM_GPUS_ON_NODE",
     "SLURM_JOB_END_TIME",
     "SLURM_JOB_GPUS",
-    "SLURM_JOB_ID",
     "SLURMD_NODENAME",
 )
 
@@ -111,7 +108,6 @@ class Engine:
     program: str
     functions: str
     run: tuple[str, ...]
-    keeper_mount: str  # of the job's directory, read-only
     dynamic: tuple[str, ...]  # lines of container_run that put more words before its arguments
     needs: tuple[str, ...]  # other programs on the node
 
@@ -140,9 +136,8 @@ def _image(settings: Settings) -> str:
 def _run(settings: Settings, engine: Engine) -> Iterator[str]:
     """The lines of container_run: words are put before the arguments, the last ones first."""
     yield "container_remember || return"
-    program, first = shell.entry(settings.python, settings.setup)
     extra = (quote(option) for option in settings.extra_options)
-    yield shell.prepend([*extra, f"--entrypoint={program}", '"$(container_image)"', *first])
+    yield shell.prepend([*extra, f"--entrypoint={quote(settings.python)}", '"$(container_image)"'])
     names = dict.fromkeys([*_ALWAYS, *settings.env])
     for name in reversed(names):
         yield shell.prepend([f"--env={name}"], condition=shell.is_set(name))
@@ -150,7 +145,6 @@ def _run(settings: Settings, engine: Engine) -> Iterator[str]:
     yield f"    for container_name in {' '.join(_KEEPER)}; do"
     yield '        set -- --env="$container_name" "$@"'
     yield "    done"
-    yield f"    {shell.prepend([engine.keeper_mount])}"
     yield "fi"
     yield from engine.dynamic
     yield " ".join(["exec", engine.program, "run", *_common(settings), *engine.run, '"$@"'])

@@ -240,13 +240,6 @@ _TABLE: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     # what runs inside
     (
-        r"container\.setup failed",
-        "config",
-        "container.setup failed",
-        "a command of it had an exit code other than 0; its output stands above",
-        "try the text in the image",
-    ),
-    (
         r"exec: \"([^\"]+)\": (?:stat|executable file not found)"
         r"|executable file `?([^\s`]+)`? not found|attempted to invoke a command that was not found",
         "config",

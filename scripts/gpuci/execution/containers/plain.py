@@ -17,13 +17,12 @@ container_remove() {
 
 
 def functions(settings: Settings) -> str:
-    """The same functions without a container; the setup runs on the node."""
-    program, first = shell.entry(settings.python, settings.setup)
+    """The same functions without a container, which Slurm ends with the job."""
     python = quote(settings.python)
     check = [
         f"! command -v {python} >/dev/null || return 0",
         f'echo "$(uname -n) has no "{python}',
         "return 1",
     ]
-    run = shell.function("container_run", [" ".join(["exec", program, *first, '"$@"'])])
+    run = shell.function("container_run", [f'exec {python} "$@"'])
     return run + _REST + shell.function("container_check", check)

@@ -85,7 +85,6 @@ def functions(settings: Settings) -> str:
             program=_PROGRAM,
             functions=_FUNCTIONS,
             run=tuple(_options(settings)),
-            keeper_mount='--volume="$GPUCI_JOB_DIR":"$GPUCI_JOB_DIR":ro',
             dynamic=(*devices, *_AS_USER),
             needs=("flock", "setsid", "timeout"),
         ),

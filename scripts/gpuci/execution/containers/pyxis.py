@@ -11,7 +11,7 @@ from shlex import quote
 from gpuci.execution.containers import shell
 from gpuci.execution.containers.settings import Settings
 
-_PASSED = ("CUDA_VISIBLE_DEVICES", "GPUCI_INSIDE", "GPUCI_JOB_DIR", "GPUCI_SCRATCH")
+_PASSED = ("CUDA_VISIBLE_DEVICES", "GPUCI_INSIDE", "GPUCI_SCRATCH")  # srun itself sets SLURM_…
 
 _REST = r"""container_pull() {
     rm -f -- "$GPUCI_JOB_DIR/pull-auth"
@@ -38,13 +38,9 @@ def functions(settings: Settings) -> str:
 
 
 def _run(settings: Settings) -> Iterator[str]:
-    program, first = shell.entry(settings.python, settings.setup)
-    yield shell.prepend([program, *first])
+    yield shell.prepend([quote(settings.python)])
     mounts = ",".join(_mounts(settings))
-    yield f"container_mounts={mounts}"
-    keeper = '"$GPUCI_JOB_DIR:$GPUCI_JOB_DIR:ro"'
-    yield f'[ -z "${{GPUCI_INSIDE:-}}" ] || container_mounts={keeper},$container_mounts'
-    yield " ".join(["exec", "srun", *_options(settings), '--container-mounts="$container_mounts"', '"$@"'])
+    yield " ".join(["exec", "srun", *_options(settings), f"--container-mounts={mounts}", '"$@"'])
 
 
 def _options(settings: Settings) -> Iterator[str]:

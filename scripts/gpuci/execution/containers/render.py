@@ -25,7 +25,7 @@ def render(container: Mapping[str, Any], *, gpus: int, job_dir: str) -> str:
     The node's own facts are taken from GPUCI_SCRATCH and SLURM_JOB_ID. Raises ConfigError.
 
     - `container_run ARGS…` becomes the Python of the image with ARGS, in the foreground, standard input and
-      output passed on. With GPUCI_INSIDE set, the job's directory is there too (read-only), for the keeper.
+      output passed on. With GPUCI_INSIDE set it is told of its job, for the keeper.
     - `container_pull` has the image on the node when it returns 0, and the credential gone in any case.
     - `container_remove` ends and removes the job's container; never fails, and says nothing.
     - `container_check` says on standard output what the node lacks and returns 1, or nothing and 0.

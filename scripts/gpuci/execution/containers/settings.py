@@ -48,7 +48,6 @@ class Settings:
     runtime: str
     image: str
     python: str
-    setup: str
     mounts: tuple[str, ...]
     env: tuple[str, ...]
     user: str
@@ -73,7 +72,7 @@ class Settings:
 
 def settings_of(container: Mapping[str, Any], *, gpus: int, job_dir: str) -> Settings:
     """The settings of a resolved section; raises ConfigError with all that can't be."""
-    texts = {name: str(container.get(name) or "") for name in ("runtime", "image", "setup", "user")}
+    texts = {name: str(container.get(name) or "") for name in ("runtime", "image", "user")}
     settings = Settings(
         **texts,
         python=str(container["python"]),
@@ -105,12 +104,12 @@ def _problems(settings: Settings) -> Iterator[str]:
     for name, values in _lines(settings):
         if any(re.search(r"[\n\0]", value) for value in values):
             yield f"{name} holds a line break"
-    if "\0" in settings.setup:
-        yield "container.setup holds a null character"
     yield from (f"container.env {name!r} is no variable's name" for name in settings.env if not _NAME(name))
     for name, path in (("the job directory", settings.job_dir), ("container.workdir", settings.workdir)):
         if not re.fullmatch(r'/[^:,"\n\0]*', path):
             yield f"{name} {path!r} can't be mounted: write an absolute path without `:`, `,` and `\"`"
+    if settings.runtime == "docker" and any('"' in mount for mount in settings.mounts):
+        yield "container.mounts: docker takes no quote in a path"
     yield from _option_problems(settings)
 
 

@@ -34,7 +34,6 @@ def section(**settings: Any) -> dict[str, Any]:
         "runtime": "podman",
         "image": DIGEST,
         "python": "python3",
-        "setup": None,
         "pythonpath": [],
         "mounts": [],
         "env": [],

@@ -44,11 +44,6 @@ def test_a_user_of_ones_own_and_no_gpus(node: Node) -> None:
     assert [word for word in words if word.startswith(("--user", "--env", "--gpus"))] == ["--user=5:6"]
 
 
-def test_the_keeper_inside_gets_its_job(node: Node) -> None:
-    words = node.run(section(runtime=DOCKER), environ={"GPUCI_INSIDE": "1"})
-    assert f"--mount=type=bind,source={node.job_dir},target={node.job_dir},readonly" in words
-
-
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_credential_is_for_one_pull_and_nobody_elses(node: Node, code: int) -> None:
     node.runs("docker-image", "exit 1")

@@ -24,7 +24,7 @@ def test_the_words_of_a_run(node: Node, shell: str) -> None:
     pyz = node.scratch / "gpuci_node.pyz"
     assert node.run(container, "-c", "p q", gpus=8, shell=shell) == [
         *("--nodes=1", "--ntasks=1", "--overlap", "--cpu-bind=none"),
-        "--export=CUDA_VISIBLE_DEVICES,GPUCI_INSIDE,GPUCI_JOB_DIR,GPUCI_SCRATCH,A,B",
+        "--export=CUDA_VISIBLE_DEVICES,GPUCI_INSIDE,GPUCI_SCRATCH,A,B",
         *("--container-image=/images/train.sqsh", "--container-workdir=/w $s"),
         *("--no-container-mount-home", "--no-container-entrypoint", "--container-writable"),
         *("--no-container-remap-root", "--container-env=A,B", "--mem=0"),
@@ -57,12 +57,6 @@ def test_the_image_in_enroots_spelling(node: Node, image: str, spelled: str) -> 
 def test_other_settings(node: Node, settings: dict[str, Any], word: str) -> None:
     assert word in node.run(pyxis(**settings))
     assert word not in node.run(pyxis())
-
-
-def test_the_keeper_inside_gets_its_job(node: Node) -> None:
-    words = node.run(pyxis(), environ={"GPUCI_INSIDE": "1"})
-    mounts = next(word for word in words if word.startswith("--container-mounts="))
-    assert f"{node.job_dir}:{node.job_dir}:ro" in mounts.partition("=")[2].split(",")
 
 
 @pytest.mark.parametrize("function", ["container_pull", "container_remove"])
