@@ -8,7 +8,7 @@ from gpuci.execution.containers import shell
 from gpuci.execution.containers.settings import Settings
 
 _REST = r"""container_pull() {
-    :
+    rm -f -- "$GPUCI_JOB_DIR/pull-auth"
 }
 container_remove() {
     :

@@ -73,6 +73,12 @@ def test_what_podman_leaves_running_does_not_hold_the_lock(node: Node, shell: st
     assert pull(node, section(), shell).returncode == 0
 
 
+@pytest.mark.parametrize("runtime", ["none", "pyxis"])
+def test_a_credential_that_is_not_used_goes_too(node: Node, shell: str, runtime: str) -> None:
+    done = pull(node, section(runtime=runtime, image="/images/x.sqsh"), shell)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_an_id_is_never_pulled(node: Node, shell: str) -> None:
     pulling(node)
     done = pull(node, section(image=ID), shell)
