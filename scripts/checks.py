@@ -36,6 +36,7 @@ PYTESTS = {
 }
 TORCH = SCRIPTS / "requirements-torch.txt"
 TORCH_PYTHON = (3, 11)
+BED_TESTS = ROOT / "tests" / "cluster"
 # Where the test bed lives: the user `ci` must reach it, and nobody else may make it first.
 CLUSTER = Path("/var/lib") / f"gpuci-cluster-{hashlib.sha256(os.fsencode(ROOT)).hexdigest()[:8]}"
 
@@ -92,10 +93,13 @@ def everything(options: argparse.Namespace, pytest_arguments: Sequence[str]) -> 
     outcomes = [Outcome("environments", time.monotonic() - started, passed=1)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         outcomes += pool.map(lambda item: run_check(item[0], item[1], environ), checks.items())
-    looks = directories(options.quick, options.torch, options.cluster)
-    with cluster(options.cluster) as (bed, more):
-        outcomes += bed
-        return [*outcomes, run_pytest(python, pytest_arguments, looks, {**environ, **more})]
+    looks = missing_paths(pytest_arguments, directories(options.quick, options.torch, options.cluster))
+    with bed(options.cluster) as (rows, more):
+        environ |= more
+        outcomes += rows
+        for name, arguments in pytest_steps([*pytest_arguments, *looks], "GPUCI_CLUSTER" in environ).items():
+            outcomes.append(run_pytest(name, python, arguments, environ))
+    return outcomes
 
 
 def directories(quick: bool, torch: bool, cluster: bool) -> list[str]:
@@ -107,17 +111,19 @@ def directories(quick: bool, torch: bool, cluster: bool) -> list[str]:
 
 
 @contextmanager
-def cluster(wanted: bool) -> Iterator[tuple[list[Outcome], dict[str, str]]]:
+def bed(wanted: bool) -> Iterator[tuple[list[Outcome], dict[str, str]]]:
     """A test bed while pytest runs: rows for the table, and what tests/cluster reads.
 
     That is the bed's directory, or why there is none (they are skipped with it). A bed that runs already
     and is named in GPUCI_CLUSTER is used and stays.
     """
-    reason = packages.unfit() if wanted else "needs --cluster"
-    if "GPUCI_CLUSTER" in os.environ or reason:
-        if wanted and reason:
+    if "GPUCI_CLUSTER" in os.environ:
+        yield [], {}
+        return
+    if reason := packages.unfit() if wanted else "needs --cluster":
+        if wanted:
             print(f"tests/cluster will be skipped: {reason}", file=sys.stderr)
-        yield [], {"GPUCI_NO_CLUSTER": reason or ""}
+        yield [], {"GPUCI_NO_CLUSTER": reason}
         return
     started = time.monotonic()
     try:
@@ -219,7 +225,7 @@ def shell_files() -> list[str]:
     """The files of the repository that a shell runs, by their first line."""
     places: list[Iterable[Path]] = [
         ROOT.iterdir(),
-        *(ROOT.glob(f"{d}/**/*") for d in (".ci", "scripts", "bench")),
+        *(ROOT.glob(f"{d}/**/*") for d in (".ci", "scripts", "bench", "tests/cluster")),
     ]
     files = (path for place in places for path in place if path.is_file())
     return sorted(str(path) for path in files if is_shell(path))
@@ -247,21 +253,35 @@ def run_check(name: str, command: list[str], environ: Mapping[str, str]) -> Outc
     return Outcome(name, time.monotonic() - started, passed=1 - failed, failed=failed)
 
 
-def run_pytest(
-    python: Path, arguments: Sequence[str], directories: Sequence[str], environ: Mapping[str, str]
-) -> Outcome:
-    """Run the tests on all cores; paths among `arguments` replace the default directories."""
+def pytest_steps(arguments: Sequence[str], has_bed: bool) -> dict[str, list[str]]:
+    """Name -> pytest's arguments. What uses the bed runs by itself, in one process: its tests stop daemons.
+
+    (A group of pytest-xdist would do; 3.8 does not see the group under pytest 9.2.)
+    """
+    names = {a: (ROOT / a.partition("::")[0]).resolve() for a in arguments}
+    inside = [a for a, path in names.items() if path == BED_TESTS or BED_TESTS in path.parents]
+    around = [a for a, path in names.items() if path in BED_TESTS.parents]
+    parallel = ["-n", "auto"]
+    if not has_bed or (not inside and not around):
+        return {"pytest": [*parallel, *arguments]}
+    options = [a for a, path in names.items() if not path.exists()]
+    others = [a for a in arguments if a not in inside]
+    steps = {"pytest": [*parallel, f"--ignore={BED_TESTS}", *others]} if len(others) > len(options) else {}
+    return {**steps, "pytest, cluster": [*options, *(inside or [str(BED_TESTS)])]}
+
+
+def run_pytest(name: str, python: Path, arguments: Sequence[str], environ: Mapping[str, str]) -> Outcome:
+    """Run the tests that `arguments` name."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
         junit = Path(directory) / "junit.xml"
-        command = [str(python), "-m", "pytest", "-q", "-rs", "-n", "auto", "--dist=loadgroup"]
-        command += [f"--junitxml={junit}", *arguments, *missing_paths(arguments, directories)]
+        command = [str(python), "-m", "pytest", "-q", "-rs", f"--junitxml={junit}", *arguments]
         done = subprocess.run(command, cwd=ROOT, env=environ, check=False)
         xml = junit.read_text(encoding="utf-8") if junit.exists() else "<testsuites/>"
     passed, failed, skipped = count(xml)
     # An internal error or an empty run fails no test, and is a failure all the same.
     failed = max(failed, int(done.returncode != 0))
-    return Outcome("pytest", time.monotonic() - started, passed, failed, skipped)
+    return Outcome(name, time.monotonic() - started, passed, failed, skipped)
 
 
 def missing_paths(arguments: Sequence[str], directories: Sequence[str]) -> Sequence[str]:

@@ -10,16 +10,6 @@ import pytest
 from tests.cluster.bed.handle import Bed
 from tests.cluster.bed.place import Place
 
-HERE = Path(__file__).parent
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All in one process (`--dist loadgroup`): there is one bed, and tests stop its daemons."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("cluster"))
-
 
 @pytest.fixture(scope="session")
 def running_bed() -> Bed:

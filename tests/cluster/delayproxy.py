@@ -37,6 +37,8 @@ class Line:
         try:
             there, back = await asyncio.open_connection(*self.target)
             self.connections.add(back)
+            if writer.transport.is_closing():  # cut meanwhile
+                _reset(back)
             await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
             self.connections.discard(back)
         except OSError:

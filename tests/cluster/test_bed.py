@@ -60,7 +60,7 @@ def test_a_container_starts_in_a_job_and_sees_the_devices(bed: Bed) -> None:
     job = bed.submit(f"exec > {out} 2>&1; {script}", "--gres=gpu:8")
     assert bed.await_state(job, "COMPLETED", "FAILED")["JobState"] == "COMPLETED", out.read_text()
     lines = out.read_text().splitlines()
-    assert lines[0].startswith("pytest 8.")
+    assert lines[0].startswith("pytest ")
     assert len(lines) == 1 + GPUS
 
 

@@ -24,6 +24,8 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket, Proxy]]:
         with proxy(target) as line, socket.create_connection(("127.0.0.1", line.port)) as near:
             far = server.accept()[0]
             with far:
+                near.sendall(b"1")
+                assert far.recv(9) == b"1"  # the proxy has both ends
                 yield near, far, line
 
 
@@ -61,8 +63,6 @@ def test_a_line_can_be_slow_only_for_what_comes_later(
     ends: tuple[socket.socket, socket.socket, Proxy],
 ) -> None:
     near, far, line = ends
-    near.sendall(b"1")
-    assert far.recv(9) == b"1"
     line.tell(f"delay {EVER}")
     near.sendall(b"2")
     far.settimeout(0.2)

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cluster.bed import build, packages
 
 import checks
 from gpuci import environment
@@ -46,25 +47,91 @@ def test_closing_line(outcomes: list[checks.Outcome], line: str) -> None:
         (["--cluster", "--torch", "-x"], False, ["-x"]),
         (["--qui"], False, ["--qui"]),
     ],
-    ids=["none", "quick", "later", "no-abbreviation"],
+    ids=["none", "quick", "more", "no-abbreviation"],
 )
 def test_flags_and_arguments_for_pytest(arguments: list[str], quick: bool, for_pytest: list[str]) -> None:
     options, rest = checks.parse(arguments)
     assert (options.quick, rest) == (quick, for_pytest)
-    assert options.torch == ("--torch" in arguments)
+    assert (options.torch, options.cluster) == ("--torch" in arguments, "--cluster" in arguments)
 
 
 @pytest.mark.parametrize(
-    ("quick", "torch", "expected"),
+    ("quick", "torch", "cluster", "expected"),
     [
-        (False, False, ["tests"]),
-        (False, True, ["tests"]),
-        (True, False, ["tests/unit", "tests/meta"]),
-        (True, True, ["tests/unit", "tests/meta", "tests/torch"]),
+        (False, False, False, ["tests"]),
+        (False, True, True, ["tests"]),
+        (True, False, False, ["tests/unit", "tests/meta"]),
+        (True, True, False, ["tests/unit", "tests/meta", "tests/torch"]),
+        (True, False, True, ["tests/unit", "tests/meta", "tests/cluster"]),
     ],
 )
-def test_which_directories(quick: bool, torch: bool, expected: list[str]) -> None:
-    assert checks.directories(quick, torch) == expected
+def test_which_directories(quick: bool, torch: bool, cluster: bool, expected: list[str]) -> None:
+    assert checks.directories(quick, torch, cluster) == expected
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done to the test bed, on a machine that can have one."""
+    done: list[str] = []
+    monkeypatch.delenv("GPUCI_CLUSTER", raising=False)
+    monkeypatch.setattr(packages, "unfit", lambda: None)
+    monkeypatch.setattr(build, "up", lambda top, changes: done.append(f"up {top}"))
+    monkeypatch.setattr(build, "down", lambda top: done.append(f"down {top}"))
+    return done
+
+
+def test_a_bed_is_there_while_the_tests_run(calls: list[str]) -> None:
+    def interrupted() -> None:
+        with checks.bed(True) as (outcomes, environ):
+            calls.append("tests")
+            assert environ == {"GPUCI_CLUSTER": str(checks.CLUSTER)}
+            assert [(outcome.name, outcome.passed) for outcome in outcomes] == [("cluster", 1)]
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert calls == [f"up {checks.CLUSTER}", "tests", f"down {checks.CLUSTER}"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "unfit", "reason"),
+    [(False, None, "needs --cluster"), (True, "the test bed needs root", "the test bed needs root")],
+    ids=["not asked for", "not root"],
+)
+def test_without_a_bed_its_tests_get_the_reason(
+    wanted: bool,
+    unfit: str | None,
+    reason: str,
+    calls: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(packages, "unfit", lambda: unfit)
+    with checks.bed(wanted) as found:
+        assert found == ([], {"GPUCI_NO_CLUSTER": reason})
+    assert calls == []
+    assert (reason in capsys.readouterr().err) == wanted
+
+
+def test_a_bed_that_does_not_come_up_is_a_failure_and_is_taken_down(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_arguments: object) -> None:
+        raise GpuciError("slurmctld died", why="its port is taken")
+
+    monkeypatch.setattr(build, "up", fails)
+    with checks.bed(True) as (outcomes, environ):
+        assert environ == {"GPUCI_NO_CLUSTER": "slurmctld died"}
+    assert checks.closing_line(outcomes) == "0 passed, 1 failed"
+    assert "its port is taken" in capsys.readouterr().err
+    assert calls == [f"down {checks.CLUSTER}"]
+
+
+def test_a_bed_that_runs_already_is_used_and_stays(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUCI_CLUSTER", "/srv/bed")
+    with checks.bed(True) as (outcomes, _):
+        assert outcomes == []
+    assert calls == []
 
 
 def test_this_python_is_found_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,4 +238,46 @@ def test_is_shell(tmp_path: Path, first: bytes, expected: bool) -> None:
 
 def test_the_shell_files_of_the_repository_are_found() -> None:
     found = {Path(path).relative_to(checks.ROOT).as_posix() for path in checks.shell_files()}
-    assert {"gpuci", "scripts/test", "scripts/lock", "scripts/find_python.sh", ".ci/run"} <= found
+    assert {
+        "gpuci",
+        "scripts/test",
+        "scripts/lock",
+        "scripts/find_python.sh",
+        ".ci/run",
+        "tests/cluster/up",
+    } <= found
+
+
+IGNORE = f"--ignore={checks.BED_TESTS}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "has_bed", "expected"),
+    [
+        (["-x", "tests"], False, {"pytest": ["-n", "auto", "-x", "tests"]}),
+        (["tests/unit"], True, {"pytest": ["-n", "auto", "tests/unit"]}),
+        (
+            ["-x", "tests"],
+            True,
+            {
+                "pytest": ["-n", "auto", IGNORE, "-x", "tests"],
+                "pytest, cluster": ["-x", str(checks.BED_TESTS)],
+            },
+        ),
+        (
+            ["tests/cluster/test_bed.py::test_a", "-k", "x"],
+            True,
+            {"pytest, cluster": ["-k", "x", "tests/cluster/test_bed.py::test_a"]},
+        ),
+        (
+            ["tests/unit", "tests/cluster"],
+            True,
+            {"pytest": ["-n", "auto", IGNORE, "tests/unit"], "pytest, cluster": ["tests/cluster"]},
+        ),
+    ],
+    ids=["no bed", "not about it", "all", "one of it", "both"],
+)
+def test_what_uses_the_bed_runs_by_itself(
+    arguments: list[str], has_bed: bool, expected: dict[str, list[str]]
+) -> None:
+    assert checks.pytest_steps(arguments, has_bed) == expected

@@ -60,6 +60,8 @@ def down(top: Path) -> None:
         if (other := _current()) not in (None, place.top):
             say(f"none runs in {place.top} (one does in {other})")
             return
+        for daemon in known.values():
+            daemon.signal(signal.SIGCONT)  # a test may have left it stopped
         if known["slurmctld"].pid is not None:
             _cancel_all(place)
         user.end_processes()
