@@ -12,15 +12,13 @@ from pathlib import Path
 from gpuci.errors import ConfigError, GpuciError
 from gpuci.execution.delivery.git import Git, GitFailed, quoted, user_environment
 
-# What would write beside our index (hooks, a shared index, a watching daemon), leave files out that lie
-# in the tree, or deliver less than lies there: content of Git LFS stays content.
+# What would write beside our index (hooks, a shared index, a watching daemon), refuse a file for its line
+# ends, or make pointers again of the content of Git LFS that lies in the tree.
 _OPTIONS = (
     "core.hooksPath=/dev/null",
     "core.splitIndex=false",
     "core.fsmonitor=false",
     "core.untrackedCache=false",
-    "core.sparseCheckout=false",
-    "index.sparse=false",
     "core.safecrlf=false",
     "core.compression=0",
     "filter.lfs.clean=",

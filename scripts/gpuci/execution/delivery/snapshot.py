@@ -106,7 +106,7 @@ def _tree_of(git: Git, sha: str, subdirectory: str) -> str:
     """The id of a commit's tree at a directory."""
     path = "" if subdirectory in ("", ".") else subdirectory.strip("/")
     try:
-        tree = git.line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{sha}^{{commit}}:{path}")
+        tree = git.line("rev-parse", "--verify", "--quiet", f"{sha}^{{commit}}:{path}")
         kind = git.line("cat-file", "-t", tree)
     except GitFailed:
         kind = ""

@@ -65,7 +65,7 @@ def take(repository: Repository) -> Taken:
     )
     for path, there in inner.items():
         taken = taken if there is None else _with_submodule(repository, taken, path, there)
-    return replace(taken, tree=_write(repository, taken)) if taken.files else taken
+    return replace(taken, tree=_write(repository)) if taken.files else taken
 
 
 def _commit(repository: Repository) -> str | None:
@@ -167,10 +167,10 @@ def _with_submodule(repository: Repository, taken: Taken, path: str, inner: Take
     )
 
 
-def _write(repository: Repository, taken: Taken) -> str:
-    """The tree of the index at ROOT. (Objects may be missing in a partial clone: the archive tells which.)"""
+def _write(repository: Repository) -> str:
+    """The tree of the index at ROOT. It may miss objects here: those of submodules, those of a partial clone."""
     place = (f"--prefix={repository.prefix}",) if repository.prefix else ()
-    return repository.borrowing(taken.objects).line("write-tree", "--missing-ok", *place)
+    return repository.git.line("write-tree", "--missing-ok", *place)
 
 
 def _below(repository: Repository, paths: Iterable[str]) -> frozenset[str]:

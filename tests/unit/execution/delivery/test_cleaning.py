@@ -99,6 +99,17 @@ def test_a_job_in_use_stays_however_old_it_is(node: Any, shared: Path, written: 
     assert path.is_dir()
 
 
+def test_a_job_in_use_is_not_even_moved(login: Any, shared: Path, tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "mv").write_text(f"#!/bin/sh\ntouch {tmp_path}/moved\n")
+    (programs / "mv").chmod(0o755)
+    login.path = f"{programs}:{login.path}"
+    job(shared, "in-use", 30 * DAY, lease=5 * MINUTE)
+    clean(login, str(shared), kept=0)
+    assert not (tmp_path / "moved").exists()
+
+
 def test_a_job_whose_lease_is_dead(node: Any, shared: Path) -> None:
     job(shared, "dead", 2 * HOUR, lease=HOUR + 5 * MINUTE)
     assert clean(node, str(shared), kept=0).jobs == ("dead",)

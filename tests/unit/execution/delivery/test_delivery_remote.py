@@ -216,6 +216,19 @@ def test_the_sum_by_what_the_login_node_has(
     assert bool(said) is (tool == "none")
 
 
+def test_a_short_file_is_seen_without_any_sum(login: Any, shared: Path, tmp_path: Path, pyz: Path) -> None:
+    tree = made(tmp_path / "here/tree.tar", random.Random(1).randbytes(100_000))
+    for name in ("sha256sum", "shasum", "openssl"):
+        (tmp_path / "programs").mkdir(exist_ok=True)
+        (tmp_path / "programs" / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / "programs" / name).chmod(0o755)
+    login.path = f"{tmp_path / 'programs'}:{login.path}"
+    login.faults = [lambda _: None, cut(login, 0.5), lambda _: Answer(3, b"", "stop here")]
+    with pytest.raises(GpuciError, match="takes no file"):
+        deliver(login, str(shared), tree, pyz, lambda _: None)
+    assert there(shared) == {}
+
+
 def test_busybox(login: Any, shared: Path, tree: Archive, pyz: Path, busybox: Path) -> None:
     login.path = str(busybox)
     login.shell = [str(busybox / "sh")]

@@ -88,7 +88,7 @@ ours() {
 clean_files() {
   gone=0
   while IFS= read -r name; do
-    if ! ours "$name" || [ -L "$name" ] || ! unused "$name"; then continue; fi
+    if ! ours "$name" || ! unused "$name"; then continue; fi
     enough "$gone" && break
     mv -- "$name" "$work/file" 2>/dev/null || {
       note "$1/$name can't be removed"
