@@ -91,10 +91,10 @@ class Finish:
             return None
         try:
             details = self._cluster.details(attempt.job_id, attempt.name)
+            if details.code == 0:
+                return states.parse_job(details.text)
         except (GpuciError, Garbled):
             return None
-        if details.code == 0:
-            return states.parse_job(details.text)
         return states.from_accounting(details.accounting, attempt.name, attempt.key)
 
     def _judge(self, attempt: Attempt, step: Step, outputs: Outputs, facts: states.JobFacts | None) -> Fate:

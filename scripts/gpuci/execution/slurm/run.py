@@ -22,6 +22,7 @@ from gpuci.execution.slurm.begin import Beginning
 from gpuci.execution.slurm.finish import Ended, Finish
 from gpuci.execution.slurm.interrupts import Interrupted, Interrupts
 from gpuci.execution.slurm.launch import Identity, Launch
+from gpuci.execution.slurm.options import settings_for
 from gpuci.execution.slurm.remote import Cluster
 from gpuci.execution.transport.connection import Connection, LinkLost
 from gpuci.model import Plan, ShardRun, ShardState
@@ -156,15 +157,15 @@ class SlurmRun:
         self._say_once("" if rows is not None else f"Slurm does not answer: {poll.error}")
         for attempt in list(self._live):
             if attempt.submit_at is None:
-                self._act(attempt, advance(attempt, rows, time.monotonic(), self._queue_timeout))
+                self._act(attempt, advance(attempt, rows, time.monotonic(), self._queue_timeout(attempt)))
             elif attempt.ending is not None:
                 self._over(attempt, attempt.ending)
         self._cancel_those_ending()
         self._pause(self._clock.interval(self._live, news))
 
-    @property
-    def _queue_timeout(self) -> float:
-        return float(self._config.slurm["queue-timeout"])
+    def _queue_timeout(self, attempt: Attempt) -> float:
+        profile = self._config.profile(self._plan.shard(attempt.index).profile)
+        return float(settings_for(self._config.slurm, profile)["queue-timeout"])
 
     def _take(self, poll: Poll) -> bool:
         """Take the news of a poll; whether there were any."""

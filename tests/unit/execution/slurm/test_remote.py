@@ -29,6 +29,7 @@ class Here:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.path = f"{home}/bin:{os.environ['PATH']}"
+        self.environ: dict[str, str] = {}
         self.lose = 0
         self.sent: list[str] = []
 
@@ -41,7 +42,7 @@ class Here:
             ["sh", "-c", text, "gpuci", *args],
             input=stdin,
             capture_output=True,
-            env={"HOME": str(self.home), "PATH": self.path},
+            env={**self.environ, "HOME": str(self.home), "PATH": self.path},
             timeout=timeout,
             check=False,
         )
@@ -157,6 +158,15 @@ def test_what_the_queue_knows_is_not_submitted_again(here: Here, cluster: Cluste
     ]
     jobs = (here.home / "submitted").read_text().split()
     assert jobs == [str(job(cluster, name) / "job.sh") for name in ("one", "two")]
+
+
+def test_settings_of_the_login_environment_do_not_reach_a_job(here: Here, cluster: Cluster) -> None:
+    (here.home / "bin" / "sbatch").write_text('#!/bin/sh\nenv >"$HOME/environment"\n')
+    here.environ = {"SBATCH_QOS": "high", "SSH_CONNECTION": "192.0.2.1 1 2", "SLURM_CONF": "kept"}
+    cluster.submit(["one"])
+    names = {line.partition("=")[0] for line in (here.home / "environment").read_text().splitlines()}
+    assert "SLURM_CONF" in names
+    assert not {name for name in names if name.startswith(("SBATCH_", "SSH_"))}
 
 
 def test_a_queue_that_does_not_answer_submits_nothing(here: Here, cluster: Cluster) -> None:

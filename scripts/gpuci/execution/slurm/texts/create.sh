@@ -7,6 +7,7 @@ umask 077
 cd -- "$shared/jobs" || exit 3
 incoming=$(mktemp -d .incoming.XXXXXX) || exit 3
 trap 'rm -rf -- "$incoming"' EXIT
+trap 'exit 4' HUP INT PIPE TERM
 tar -xf - -C "$incoming" || exit 3
 : >"$incoming/now" || exit 3
 met=''

@@ -17,5 +17,5 @@ while [ $# -gt 1 ]; do
   printf '\n'
   shift 2
 done
-queue=$(squeue -h -t all -n "$names" -o '%i|%j|%T|%r|%N|%k' 2>&1)
+queue=$(squeue -h -u "$(id -un)" -t all -n "$names" -o '%i|%j|%T|%r|%N|%k' 2>&1)
 printf 'queue %d\n%s\n' "$?" "$queue"

@@ -2,7 +2,11 @@
 # submit SHARED NAMES NAME...: submit each job that the queue does not know (NAMES: all, joined by commas).
 shared=$1 names=$2
 shift 2
-known=$(squeue -h -t all -n "$names" -o '%j|%i|%k' 2>&1) || {
+# SBATCH_* would go before the script's own lines; SSH_* says where we come from, and jobs inherit it.
+for variable in $(env | sed -n 's/^\(SBATCH_[A-Za-z0-9_]*\)=.*/\1/p; s/^\(SSH_[A-Z_]*\)=.*/\1/p'); do
+  unset "$variable"
+done
+known=$(squeue -h -u "$(id -un)" -t all -n "$names" -o '%j|%i|%k' 2>&1) || {
   printf 'queue %s\n' "$known" | tr '\n' '\036'
   exit 0
 }
