@@ -20,7 +20,7 @@ if ! mkdir "$work" 2>/dev/null; then
   exit 0
 fi
 trap 'rm -rf "$work"' EXIT
-trap 'exit 4' HUP INT TERM
+trap 'exit 4' HUP INT PIPE TERM
 work=$(pwd)/$work
 
 ages() {

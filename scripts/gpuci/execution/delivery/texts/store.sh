@@ -8,7 +8,7 @@ umask 077
 cd -- "$1" || exit 3
 path=$2 size=$3 sha256=$4 partial=$5
 trap 'rm -f -- "$partial"' EXIT
-trap 'exit 4' HUP INT TERM
+trap 'exit 4' HUP INT PIPE TERM
 unpack() {
   case $1 in gzip) gzip -dc ;; *) cat ;; esac
 }
