@@ -7,6 +7,7 @@ import hashlib
 import os
 import random
 import shutil
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from gpuci.errors import GpuciError
 from gpuci.execution.delivery import packing, progress
+from gpuci.execution.delivery import remote as deliver_module
 from gpuci.execution.delivery.archive import Archive
 from gpuci.execution.delivery.progress import Progress
 from gpuci.execution.delivery.remote import Delivered, deliver
@@ -320,3 +322,20 @@ def test_a_quick_upload_tells_nothing(login: Any, shared: Path, tree: Archive, p
     deliver(login, str(shared), tree, pyz, said.append)
     assert said == []
     assert progress.SECONDS == 2.0
+
+
+def test_a_runner_that_is_gone_leaves_no_part_of_a_file(tmp_path: Path) -> None:
+    """Who sent the file reads no answer any more: the first word of it ends the text by SIGPIPE."""
+    (tmp_path / "trees").mkdir()
+    text = (Path(deliver_module.__file__).parent / "texts/store.sh").read_text()
+    arguments = [str(tmp_path), "trees/x.tar", "100", "a" * 64, "trees/.partial-1", "plain"]
+    process = subprocess.Popen(
+        ["sh", "-c", text, "gpuci", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin
+    assert process.stdout
+    process.stdout.close()
+    process.stdin.write(b"half of it")
+    process.stdin.close()
+    assert process.wait() != 0
+    assert there(tmp_path) == {}
