@@ -75,6 +75,14 @@ def device_files() -> int:
     return sum(re.fullmatch("nvidia[0-9]+", name) is not None for name in os.listdir("/dev"))
 
 
+def root_of_files() -> str:
+    """Tells apart who sees other files than we: the mount namespace, which each container has for itself."""
+    try:
+        return os.readlink("/proc/self/ns/mnt")
+    except OSError:
+        return ""
+
+
 def disk_fault(name: str, path: str, free_mib: int) -> str:
     """Write, sync, read and delete; what went wrong, or ""."""
     file = os.path.join(path, ".gpuci-health-%d" % os.getpid())

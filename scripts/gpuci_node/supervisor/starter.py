@@ -8,7 +8,7 @@ It speaks JSON lines: commands on standard input, events on standard output. It 
     {"do": "dump" | "stop" | "kill", "id"}
     {"do": "output", "bytes"}: say what is printed, up to so much
     {"do": "setup", "text", "directory", "tree"}: once, before all tests
-    {"event": "hello", "devices", "python"}: with a directory, where named pipes are (see link)
+    {"event": "hello", "devices", "root", "python"}: with a directory, where named pipes are (see link)
     {"event": "record", "id", "line"} | {"event": "exited", "id", "code", "signal", "tail", "left_over"}
     {"event": "output", "id", "text"} | {"event": "setup", "code", "signal", "tail", "dropped"}
     {"event": "unborn", "id"}: the parent did not fork it
@@ -362,5 +362,6 @@ def main(directory: str) -> int:
         except OSError as error:
             sys.stderr.write("the keeper is gone: %s\n" % error)
             return 1
-        _tell("hello", "", devices=probe.device_files(), python=sys.version.split()[0])
+        python = sys.version.split()[0]
+        _tell("hello", "", devices=probe.device_files(), root=probe.root_of_files(), python=python)
     return Starter().run()
