@@ -161,7 +161,8 @@ class SlurmRun:
             elif attempt.ending is not None:
                 self._over(attempt, attempt.ending)
         self._cancel_those_ending()
-        self._pause(self._clock.interval(self._live, news))
+        if self._live:
+            self._pause(self._clock.interval(self._live, news))
 
     def _queue_timeout(self, attempt: Attempt) -> float:
         profile = self._config.profile(self._plan.shard(attempt.index).profile)
