@@ -168,7 +168,7 @@ def _with_submodule(repository: Repository, taken: Taken, path: str, inner: Take
 
 
 def _write(repository: Repository) -> str:
-    """The tree of the index at ROOT; objects of submodules, or of a partial clone, may not be in its reach."""
+    """The tree of the index at ROOT; objects of submodules, or a partial clone, may be out of its reach."""
     place = (f"--prefix={repository.prefix}",) if repository.prefix else ()
     return repository.git.line("write-tree", "--missing-ok", *place)
 
