@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +28,17 @@ def observed(scene: Scene, report: Mapping[str, Any] | None) -> dict[str, Any]:
         "tests": tests_column(scene.planned, report["tests"] if report else []),
         "tries": sum(shard["tries"] for shard in shards),
         "log": log_column(scene),
+        **({} if report else {"node": node_column(scene)}),
     }
+
+
+def node_column(scene: Scene) -> str:
+    """The verdict that the node left when there is nobody to report it; empty if it left none."""
+    try:
+        document = json.loads((scene.directory() / "out/verdict.json").read_bytes())
+    except (OSError, ValueError):
+        return ""
+    return str(document["verdict"])
 
 
 def tests_column(planned: Sequence[str], tests: Sequence[Mapping[str, Any]]) -> str:
@@ -92,7 +103,8 @@ def _wrong_outcomes(scene: Scene, tests: Sequence[Mapping[str, Any]]) -> Iterato
         if outcome == "passed" and end is None:
             yield f"report: {nodeid} passed, and never ended"
         elif outcome == "not_finished" and end is not None and last[end.job] - end.time > MOMENT_SECONDS:
-            yield f"report: {nodeid} ended, and its result is lost"
+            if "results" not in scene.row.leaves:
+                yield f"report: {nodeid} ended, and its result is lost"
         elif outcome not in ("passed", "not_finished") and not _was_in_flight(scene, nodeid):
             yield f"report: {nodeid} is {outcome}"
 

@@ -19,7 +19,8 @@ class Row:
     """A fault, planted by `plant` into one run.
 
     `variants` are taken in turn by repetitions. `alone`: it stops what other runs need. `leaves`: what the
-    fault itself leaves behind (`scratch`: nobody can remove that of a node that is gone).
+    fault itself leaves behind or takes away (`scratch`: nobody is left on the node who could remove it;
+    `results`: there is no place for them).
     """
 
     name: str

@@ -86,44 +86,51 @@ def block_the_log(scene: Scene) -> None:
 
 def _mount(scene: Scene, megabytes: int) -> None:
     """A small file system of its own in place of the shared folder."""
+    image = scene.top / "image"
+    with image.open("wb") as stream:
+        stream.truncate(megabytes << 20)
     entry = pwd.getpwnam(USER)
-    options = f"size={megabytes}m,mode=0700,uid={entry.pw_uid},gid={entry.pw_gid}"
-    done = scene.bed.root("mount", "-t", "tmpfs", "-o", options, "gpuci-faults", str(scene.shared))
-    if done.returncode:
-        raise NeverCame(f"no tmpfs: {done.stderr}")
+    owner = f"root_owner={entry.pw_uid}:{entry.pw_gid}"
+    make = ["mkfs.ext4", "-q", "-m", "0", "-E", f"{owner},lazy_itable_init=0", str(image)]
+    for command in (make, ["mount", "-o", "loop", str(image), str(scene.shared)]):
+        done = scene.bed.root(*command)
+        if done.returncode:
+            raise NeverCame(f"no file system of its own: {done.stderr}")
+    scene.bed.get("chmod", "0700", str(scene.shared))
 
 
-def _fill(scene: Scene) -> None:
-    scene.bed.root("dd", "if=/dev/zero", f"of={scene.shared}/filler", "bs=4096")
-
-
-@row("shared-full", variants=("before", "running"), tree=TreeSpec(files=3, tests=12, ballast=2_000_000))
+@row(
+    "shared-full",
+    variants=("before", "running"),
+    tree=TreeSpec(files=3, tests=12, ballast=3_000_000),
+    leaves=frozenset({"results"}),
+)
 def fill_the_shared_folder(scene: Scene) -> None:
     """No space left on the shared folder, before anything is delivered or while tests run."""
-    _mount(scene, 1 if scene.variant == "before" else 8)
+    _mount(scene, 2 if scene.variant == "before" else 12)
     scene.start()
     if scene.variant == "running":
         many = scene.tests_ended(1)
-        _fill(scene)
+        scene.bed.root("dd", "if=/dev/zero", f"of={scene.shared}/filler", "bs=4096")
         scene.planted = f"after {many} tests"
 
 
-@row("shared-read-only", variants=("before", "running"), tree=LONG)
+@row("shared-read-only", variants=("before", "running"), tree=LONG, leaves=frozenset({"results"}))
 def make_the_shared_folder_read_only(scene: Scene) -> None:
     """The shared folder can't be written, before anything is delivered or while tests run."""
     _mount(scene, 16)
     if scene.variant == "before":
-        _remount(scene)
+        _fail(scene)
     scene.start()
     if scene.variant == "running":
         many = scene.tests_ended(1)
-        scene.planted = f"after {many} tests: {_remount(scene)}"
+        _fail(scene)
+        scene.planted = f"after {many} tests"
 
 
-def _remount(scene: Scene) -> str:
-    """Read-only by force: open files can't be written either (MNT_DETACH of nothing; emergency remount)."""
-    done = scene.bed.root("mount", "-o", "remount,ro", str(scene.shared))
-    return done.stderr.strip() or "ok"
+def _fail(scene: Scene) -> None:
+    """As after an I/O error: files that are open can't be written either (ext4(5), `abort`)."""
+    scene.bed.get("mount", "-o", "remount,abort", str(scene.shared))
 
 
 @row("image-missing", tree=SHORT, runtime="podman")
@@ -166,6 +173,7 @@ def print_binary_and_commands(scene: Scene) -> None:
     alone=True,
     tree=TreeSpec(files=1, tests=3, extra={"tests/test_z.py": (GREEDY, ("test_greedy",))}),
     slurm={"extra-options": ["--mem=600"]},
+    leaves=frozenset({"scratch"}),
 )
 def run_out_of_memory(scene: Scene) -> None:
     """A test takes more than the job has, on a cluster that watches it (OverMemoryKill)."""

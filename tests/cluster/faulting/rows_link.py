@@ -32,22 +32,19 @@ def masters(scene: Scene) -> list[int]:
 def kill_the_master(scene: Scene) -> None:
     """kill -9 of the ssh that holds the connection."""
     scene.start()
-    many = scene.tests_ended()
+    when = scene.moment()
     victims = masters(scene)
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
-    scene.planted = f"{len(victims)} master killed after {many} tests"
-    if not victims:
-        scene.notes.append("no master was found")
+    scene.planted = f"{len(victims)} master killed {when}"
 
 
 @row("session-killed", times=20)
 def kill_the_session(scene: Scene) -> None:
     """The server's processes of the connection are killed."""
     scene.start()
-    many = scene.tests_ended()
-    count = scene.door.kill_sessions()
-    scene.planted = f"{count} processes of the connection killed after {many} tests"
+    when = scene.moment()
+    scene.planted = f"{scene.door.kill_sessions()} processes of the connection killed {when}"
 
 
 @row("link-silent", times=20, tree=LONG)
@@ -57,11 +54,10 @@ def silence(scene: Scene) -> None:
         scene.settings["port"] = line.port
         scene.door.known_hosts = scene.door.known_hosts.replace(str(scene.door.port), str(line.port))
         scene.start()
-        many = scene.tests_ended()
+        scene.planted = f"60 s of silence {scene.moment()}"
         line.tell("silent")
         time.sleep(60)
         line.tell("pass")
-        scene.planted = f"60 s of silence after {many} tests"
         scene.finish(120)
 
 
@@ -69,10 +65,9 @@ def silence(scene: Scene) -> None:
 def restart_sshd(scene: Scene) -> None:
     """sshd is started again; sessions go on, or end with it."""
     scene.start()
-    many = scene.tests_ended()
+    scene.planted = scene.moment()
     scene.door.stop(sessions=scene.variant == "all")
     scene.door.start()
-    scene.planted = f"after {many} tests"
 
 
 @row("login-host-gone")
@@ -81,9 +76,8 @@ def lose_a_login_host(scene: Scene) -> None:
     second = Door(scene.place, scene.top, scene.key, number=2, port=scene.door.port)
     scene.doors.append(second)
     scene.start()
-    many = scene.tests_ended()
+    scene.planted = scene.moment()
     scene.door.stop()
-    scene.planted = f"after {many} tests"
 
 
 @row("cancel-in-delivery", times=20, tree=TreeSpec(ballast=200_000_000))

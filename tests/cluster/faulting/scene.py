@@ -178,12 +178,25 @@ class Scene:
         return [line for line in read_witness(self.witness) if line.word == word]
 
     def tests_ended(self, least: int = 0) -> int:
-        """Wait for a moment drawn from the seed: until so many tests have ended. Some are left then."""
-        many = self.rng.randint(least, max(least, len(self.planned) - 3))
+        """Wait for a moment drawn from the seed: until so many tests have ended. A third is left then."""
+        return self._until(self.rng.randint(least, max(least, len(self.planned) * 2 // 3)))
+
+    def _until(self, many: int) -> int:
         self.wait(f"the end of {many} tests", lambda: len(self.seen("end")) >= many)
         if not many:
             self.wait("a test", lambda: bool(self.seen("start")))
         return many
+
+    def moment(self) -> str:
+        """Wait for a moment between the first file on the shared folder and the last test; say which it was."""
+        drawn = self.rng.randint(-3, len(self.planned))
+        if drawn >= 0:
+            return f"after {self._until(drawn)} tests"
+        if drawn == -1:
+            return f"with its job {self.job().state}"
+        place = self.shared / "nodes" if drawn == -2 else self.directory()
+        self.wait(f"{place}", place.exists)
+        return f"when {'its job directory' if drawn == -3 else 'the first folder'} was there"
 
     def names(self) -> list[str]:
         """The job names that this run can use."""

@@ -57,8 +57,7 @@ class Session:
     def run(self, tasks: Iterable[Task], jobs: int) -> None:
         """Run them all. An interrupt ends the runs in progress in order, and starts no more."""
         every = list(tasks)
-        self._bystander = self._bed.submit("exec sleep 86000", "--partition=cpu", "-J", "gpuci-bystander")
-        self._bed.await_state(self._bystander, "RUNNING")
+        self._stand_by()
         together = [task for task in every if not task.row.alone]
         pool = ThreadPoolExecutor(jobs)
         try:
@@ -72,6 +71,12 @@ class Session:
         finally:
             pool.shutdown(cancel_futures=True)
             self._bed.root("scancel", self._bystander)
+
+    def _stand_by(self) -> None:
+        """A job of somebody else."""
+        options = ("--partition=cpu", "--no-requeue", "-J", "gpuci-bystander")
+        self._bystander = self._bed.submit("exec sleep 86000", *options)
+        self._bed.await_state(self._bystander, "RUNNING")
 
     def _guarded(self, task: Task) -> None:
         if self._stopped.is_set():
@@ -91,7 +96,7 @@ class Session:
             result |= self._played(scene)
             scene.unmount()
             result["problems"] += [f"neighbour: {name} was touched" for name in neighbour.touched()]
-            result["problems"] += self._bystander_problems()
+            result["problems"] += self._bystander_problems(task.row)
         except Exception:
             result["problems"].append(f"the table itself broke: {traceback.format_exc()[-1500:]}")
         result["seconds"] = round(time.monotonic() - started, 1)
@@ -131,13 +136,14 @@ class Session:
             "emptied_seconds": round(emptied, 1),
         }
 
-    def _bystander_problems(self) -> list[str]:
-        """A job of somebody else, on a node of its own, goes on."""
+    def _bystander_problems(self, row: Row) -> list[str]:
+        """It goes on, unless the row took its daemons away."""
         facts = self._bed.job(self._bystander)
         node, state = facts.get("NodeList", ""), facts.get("JobState", "gone")
-        return (
-            [] if state == "RUNNING" and node in CPU_NODES else [f"neighbour: its job is {state} on {node}"]
-        )
+        if state == "RUNNING" and node in CPU_NODES:
+            return []
+        self._stand_by()
+        return [] if row.alone else [f"neighbour: its job is {state} on {node}"]
 
 
 def _reason(report: dict[str, Any] | None) -> str:
