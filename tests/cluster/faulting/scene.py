@@ -188,7 +188,7 @@ class Scene:
         return many
 
     def moment(self) -> str:
-        """Wait for a moment between the first file on the shared folder and the last test; say which it was."""
+        """Wait for a moment between the first folder and the last test; say which it was."""
         drawn = self.rng.randint(-3, len(self.planned))
         if drawn >= 0:
             return f"after {self._until(drawn)} tests"
