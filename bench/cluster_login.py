@@ -44,7 +44,7 @@ class LoginHost:
         patterns = {
             "came": r"^Connection from ",
             "let in": r"^Accepted publickey ",
-            "refused": r"^drop connection|MaxStartups",
+            "refused": r"drop connection #",
             "sessions": r"^Starting session: command ",
         }
         return {name: len(re.findall(pattern, text, re.MULTILINE)) for name, pattern in patterns.items()}
