@@ -15,6 +15,7 @@ from gpuci.commands.common import Tree
 from gpuci.commands.output import lines_of, say
 from gpuci.errors import ConfigError
 from gpuci.execution.delivery.archive import archive
+from gpuci.execution.delivery.notes import undelivered
 from gpuci.execution.delivery.snapshot import snapshot
 from gpuci.execution.local import devices, python
 from gpuci.execution.local.run import LocalRun
@@ -114,7 +115,8 @@ def _on_slurm(run: Run) -> list[ShardRun]:
     with tempfile.TemporaryDirectory(prefix="gpuci-", ignore_cleanup_errors=True) as scratch:
         taken = snapshot(run.tree.root, Path(scratch))
         packed = archive(taken, Path(scratch) / "tree.tar")
-        for note in (*taken.notes, *packed.missing):
+        planned = {unit.file for unit in run.plan.units}
+        for note in (*taken.notes, *packed.missing, *undelivered(taken.files, planned)):
             say(note)
         progress = Progress(run.plan, sys.stderr, environ=os.environ, elsewhere=True)
 

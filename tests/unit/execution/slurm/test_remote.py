@@ -15,7 +15,7 @@ from gpuci.execution.transport.connection import Answer, LinkLost
 
 PROGRAMS = {
     "squeue": 'cat "$HOME/queue" || { echo "slurm_load_jobs error: down" >&2; exit 1; }',
-    "sbatch": 'for last; do :; done\necho "$last" >>"$HOME/submitted"\ncat "$HOME/sbatch"\nexit "$(cat "$HOME/sbatch-code")"',
+    "sbatch": 'echo "$2" >>"$HOME/submitted"\ncat "$HOME/sbatch"\nexit "$(cat "$HOME/sbatch-code")"',
     "scontrol": 'cat "$HOME/scontrol" || { echo "slurm_load_jobs error: Invalid job id specified"; exit 1; }',
     "sacct": 'cat "$HOME/sacct"',
     "scancel": 'echo "$@" >>"$HOME/cancelled"',
@@ -76,7 +76,7 @@ def cluster(here: Here) -> Cluster:
 
 def create(cluster: Cluster, *names: str, token: str = "t" * 32) -> tuple[frozenset[str], list[answers.Held]]:
     files = {"token": f"{token}\n", "job.json": "{}", "job.sh": "#!/bin/sh\n"}
-    created, held = cluster.create(TREE, NODE, {name: files for name in names})
+    created, held = cluster.create(TREE, NODE, dict.fromkeys(names, files))
     return created, list(held)
 
 
