@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,8 @@ def expected() -> dict[str, dict[str, Any]]:
 def main(arguments: Sequence[str]) -> int:
     """Run; 0 if all is as expected, and for a mutant if it was caught."""
     options = _options(arguments)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts background jobs deaf to SIGINT
+        signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="gpuci-product-") as directory:
         product = _product(options.mutant, Path(directory))
         return _run(options, product)
