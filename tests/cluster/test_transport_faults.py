@@ -224,7 +224,55 @@ def test_a_login_that_worked_is_worth_asking_again(server: Sshd, connection: Con
     assert connection.run("echo hi").out == b"hi\n"
 
 
+def test_threads_that_lose_the_link_together_go_on_over_one_new_one(
+    connection: Connection, tmp_path: Path
+) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        lost = [pool.submit(connection.run, BUSY, str(tmp_path / f"m{n}")) for n in range(6)]
+        for n in range(6):
+            appears(tmp_path / f"m{n}")
+        os.kill(masters(tmp_path)[0], signal.SIGKILL)
+        assert {type(future.exception()) for future in lost} == {LinkLost}
+        assert list(pool.map(lambda _: connection.run("echo hi").out, range(6))) == [b"hi\n"] * 6
+    assert connection.counts.connections == 2
+    assert len(masters(tmp_path)) == 1
+
+
 # Our own end
+
+
+class Interrupted(Exception):
+    """What a signal handler raises, anywhere."""
+
+
+def interrupt(number: int, frame: object) -> None:
+    raise Interrupted
+
+
+# A file that was just being opened is closed by the garbage collector then.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("milliseconds", [*range(1, 40, 3), *range(40, 320, 20)])
+def test_an_exception_at_any_moment_leaves_a_connection_that_works(
+    server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, milliseconds: int
+) -> None:
+    before = signal.signal(signal.SIGALRM, interrupt)
+    connection = connect(server.login(), tmp_path)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, milliseconds / 1000)
+        try:
+            while True:
+                connection.run("cat >/dev/null; echo hi", stdin=b"x" * 100_000)
+        except Interrupted:
+            pass
+        assert connection.run("echo hi").out == b"hi\n"
+        while len(masters(tmp_path)) > 1:  # one that was being made ends by itself
+            threading.Event().wait(0.02)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        connection.close()
+    assert masters(tmp_path) == []
+
 
 RUNNER = """
 import sys, time
@@ -235,8 +283,8 @@ from gpuci.execution.transport.login import Login
 login = Login(("127.0.0.1",), user=sys.argv[1], port=int(sys.argv[2]), known_hosts_text=sys.argv[3],
               key=Path(sys.argv[4]).read_text(), credential_command=tuple(sys.argv[6:]))
 with Connection(login, Path(sys.argv[5]), print) as connection:
-    print(connection.run("echo open").out, flush=True)
     try:
+        print(connection.run("echo open").out, flush=True)
         sys.stdin.read()
     except KeyboardInterrupt:
         print(connection.run("echo still").out, flush=True)

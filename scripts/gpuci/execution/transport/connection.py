@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import secrets
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ from types import TracebackType
 from typing import IO
 
 from gpuci.errors import ConfigError
-from gpuci.execution.transport import credentials
 from gpuci.execution.transport.command import Answer, answer_of, remote_command, started
 from gpuci.execution.transport.dial import Counts, Dialer, LinkLost, pause
 from gpuci.execution.transport.login import Login
@@ -37,7 +35,6 @@ class Connection:
         self.host = ""  # the login node in use, or the last one
         self._say = say
         self._below = directory
-        self._private: Path | None = None
         self._dialer: Dialer | None = None
         self._master: Master | None = None
         self._suspect = False
@@ -71,13 +68,9 @@ class Connection:
             raise
 
     def close(self) -> None:
-        """End the connection and remove its directory."""
+        """End the connection; nothing of it is left, here or on the login node."""
         with self._lock:
             self._drop()
-            self._dialer = None
-            if self._private is not None:
-                shutil.rmtree(self._private, ignore_errors=True)
-                self._private = None
 
     def run(self, text: str, *args: str, stdin: bytes | IO[bytes] = b"", timeout: float = 60.0) -> Answer:
         """Run a constant `sh` text with $1, $2, … = `args` on the login node; the seconds include connecting.
@@ -118,9 +111,7 @@ class Connection:
 
     def _current(self, end: float) -> Master:
         """The master, connected again if there is none or it does not answer."""
-        if not self._lock.acquire(timeout=max(0.0, end - time.monotonic())):
-            raise _late("the connection is still being made")
-        try:
+        with self._lock:
             if self._suspect and self._master is not None and not _answers(self._master):
                 self._drop()
             self._suspect = False
@@ -128,14 +119,10 @@ class Connection:
                 self._connect(end)
             assert self._master is not None
             return self._master
-        finally:
-            self._lock.release()
 
     def _connect(self, end: float) -> None:
         if self._dialer is None:
-            self._private = credentials.private_directory(self._below)
-            credentials.write_known_hosts(self.login, self._private)
-            self._dialer = Dialer(self.login, self._private, self._say, self.counts)
+            self._dialer = Dialer(self.login, self._below, self._say, self.counts)
         again = self.counts.connections > 0
         self._master, host = self._dialer.connect(end)
         self.host = host.name
@@ -164,7 +151,6 @@ class Connection:
 
     def _lost(self, master: Master, heard: Heard, nonce: str, timeout: float) -> LinkLost:
         """Say why there is no answer: late, killed over there, never begun, or the link is gone."""
-        said = heard.err.decode("utf-8", "replace")
         if heard.code is None:
             self._suspect = True
             return LinkLost(
@@ -173,13 +159,10 @@ class Connection:
             )
         if master.alive():
             begun = started(nonce, heard.out, heard.err)
-            return (
-                _not_run(self.host, heard.code, said)
-                if heard.code != 255 and not begun
-                else _killed(self.host)
-            )
-        self._give_up(master)
+            never_ran = heard.code != 255 and not begun
+            return _not_run(self.host, heard) if never_ran else _killed(self.host)
         message = explain(master.said(), self.host)
+        self._give_up(master)
         return LinkLost(message.what, why=message.why, then=message.then)
 
 
@@ -204,9 +187,10 @@ def _killed(host: str) -> LinkLost:
     )
 
 
-def _not_run(host: str, code: int, said: str) -> LinkLost:
+def _not_run(host: str, heard: Heard) -> LinkLost:
+    said = heard.err.decode("utf-8", "replace")
     return LinkLost(
-        f"{host} did not run the command: the login shell ended with {code}",
+        f"{host} did not run the command: the login shell ended with {heard.code}",
         why="it said:\n" + quoted(said) if said.strip() else "the account has no shell, or a forced command",
         then="the account needs a shell that runs `sh -c`, and a key without `command=` in authorized_keys",
         sent=False,

@@ -24,12 +24,11 @@ from gpuci.execution.transport.login import (
     private_key,
 )
 from gpuci.execution.transport.messages import quoted
-from gpuci.execution.transport.ssh_options import LONGEST_CONTROL_PATH
+from gpuci.execution.transport.ssh_options import CONTROL, LONGEST_CONTROL_PATH
 
 DIRECTORY = "GPUCI_CREDENTIAL_DIR"
 COMMAND_SECONDS = 60.0
 
-_CONTROL_NAME = len("/m9999")
 _SAFE = re.compile(r"[A-Za-z0-9/_.+-]+")
 
 
@@ -38,23 +37,23 @@ class CredentialError(GpuciError):
 
 
 def private_directory(below: Path) -> Path:
-    """Make a directory (0700) for the sockets and keys of one connection.
+    """Make a directory (0700) for the socket and the keys of one master.
 
     In /tmp if `below` is too long for a socket, or has characters that ssh's configuration would read.
     """
     made = Path(tempfile.mkdtemp(prefix="ssh-", dir=below))
-    if len(os.fsencode(made)) + _CONTROL_NAME <= LONGEST_CONTROL_PATH and _SAFE.fullmatch(str(made)):
+    if len(os.fsencode(made)) + len(CONTROL) + 1 <= LONGEST_CONTROL_PATH and _SAFE.fullmatch(str(made)):
         return made
     made.rmdir()
     return Path(tempfile.mkdtemp(prefix="gpuci-", dir="/tmp"))
 
 
-def write_known_hosts(login: Login, directory: Path) -> None:
-    """Write DIRECTORY/known_hosts of the configured file and text together; raises ConfigError."""
+def known_hosts(login: Login) -> str:
+    """Return what the configured file and the text hold together; raises ConfigError."""
     text = login.known_hosts_text
     source = KNOWN_HOSTS
     if login.known_hosts:
-        source = f"slurm.known-hosts: {login.known_hosts}"
+        source = f"slurm.known-hosts: {login.known_hosts!a}"
         text = f"{_read(login.known_hosts, 'slurm.known-hosts')}\n{text}"
     if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
         raise ConfigError(
@@ -62,7 +61,7 @@ def write_known_hosts(login: Login, directory: Path) -> None:
             why="it is empty, or has comments only; `ssh-keyscan` prints nothing when it can't reach a host",
             then="put the lines of `ssh-keyscan HOST` into it, compared with what the cluster publishes",
         )
-    _write(directory / "known_hosts", text)
+    return text
 
 
 def _read(path: str, setting: str) -> str:
@@ -75,8 +74,9 @@ def _read(path: str, setting: str) -> str:
         ) from None
 
 
-def _write(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+def write(path: Path, text: str) -> None:
+    """Write a new file that nobody else can read."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as stream:
         stream.write(text)
 
@@ -93,9 +93,9 @@ def keys_in(directory: Path, login: Login, seconds: float) -> Iterator[bool]:
     try:
         keys.mkdir(0o700)
         if login.key:
-            _write(keys / "key", login.key)
+            write(keys / "key", login.key)
         if login.certificate:
-            _write(keys / "key-cert.pub", login.certificate.strip() + "\n")
+            write(keys / "key-cert.pub", login.certificate.strip() + "\n")
         if login.credential_command:
             _run_command(login, keys, min(seconds, COMMAND_SECONDS))
         if login.identity_file and not (keys / "key").exists():

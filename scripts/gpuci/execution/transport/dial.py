@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from gpuci.execution.transport import credentials, ssh_options
 from gpuci.execution.transport.login import Host, Login
 from gpuci.execution.transport.master import Master, environment
 from gpuci.execution.transport.messages import IDENTITY, LATER, REFUSED, Message, explain, plain
+from gpuci.execution.transport.ssh_options import CONTROL
 
 LONGEST_PAUSE = 15.0
 
@@ -51,15 +53,15 @@ def pause(attempt: int, end: float) -> None:
 class Dialer:
     """Connects; remembers which login node answered last, and what was told already."""
 
-    def __init__(self, login: Login, directory: Path, say: Callable[[str], None], counts: Counts) -> None:
+    def __init__(self, login: Login, below: Path, say: Callable[[str], None], counts: Counts) -> None:
         self._login = login
-        self._directory = directory
+        self._below = below
+        self._known_hosts = credentials.known_hosts(login)
         self._say = say
         self._counts = counts
         self._env = environment(login, os.environ)
         self._hosts = list(login.targets)
         self._told: dict[Host, str] = {}
-        self._masters = itertools.count(1)
 
     def connect(self, end: float) -> tuple[Master, Host]:
         """Return a master that stands; `end` is on the monotonic clock. Raises LinkLost."""
@@ -88,31 +90,37 @@ class Dialer:
     def _attempt(self, host: Host, end: float) -> Master | Message:
         self._counts.attempts += 1
         left = max(1.0, end - time.monotonic())
+        directory = credentials.private_directory(self._below)
+        result: Master | Message | None = None
         try:
-            with credentials.keys_in(self._directory, self._login, left) as key:
-                text = ssh_options.config_text(self._login, str(self._directory), key=key)
-                (self._directory / "config").write_text(text)
-                return self._start(host, left)
+            credentials.write(directory / "known_hosts", self._known_hosts)
+            with credentials.keys_in(directory, self._login, left) as key:
+                text = ssh_options.config_text(self._login, str(directory), key=key)
+                credentials.write(directory / "config", text)
+                result = self._start(host, directory, left)
         except GpuciError as error:
-            return Message(REFUSED, error.what, error.why, error.then)
+            result = Message(REFUSED, error.what, error.why, error.then)
+        finally:
+            if not isinstance(result, Master):
+                shutil.rmtree(directory, ignore_errors=True)
+        return result
 
-    def _start(self, host: Host, left: float) -> Master | Message:
-        # A new name each time: a socket that a killed master left behind is in nobody's way.
-        control = f"{self._directory}/m{next(self._masters)}"
+    def _start(self, host: Host, directory: Path, left: float) -> Master | Message:
         way = self._login.way
-        command = ssh_options.master_arguments(host, way, str(self._directory), control)
+        control = str(directory / CONTROL)
+        command = ssh_options.master_arguments(host, way, str(directory), control)
         seconds = min(left, self._login.connect_timeout * (1.0 + len(way)) + 5)
         end = time.monotonic() + seconds
-        master = Master(command, control, self._directory, self._env)
-        ready = False
+        master = Master(command, control, directory, self._env)
         try:
-            ready = master.ready(seconds)
-        finally:
-            if not ready:
-                master.end()
-        if ready:
-            return master
-        return _too_slow(host, seconds) if time.monotonic() >= end else explain(master.said(), host.name)
+            if master.ready(seconds):
+                return master
+        except BaseException:
+            master.end()
+            raise
+        late = time.monotonic() >= end
+        said = master.end()
+        return _too_slow(host, seconds) if late else explain(said, host.name)
 
     def _tell(self, host: Host, message: Message) -> None:
         if self._told.get(host) != message.what:

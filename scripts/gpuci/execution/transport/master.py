@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import selectors
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,13 +19,14 @@ from gpuci.execution.transport.login import AGENT, Login
 END_SECONDS = 3.0
 CHECK_SECONDS = 5.0
 
-# Ends ssh when we do, however that comes about: then the pipe on its standard input ends without a line,
-# and keys that lie there are removed first. Not PR_SET_PDEATHSIG: that is bound to the thread that starts
-# a child, and Linux alone has it. $0 is the private directory.
+# Ends ssh when we do, however that comes about: then the pipe on its standard input ends. The private
+# directory, $0, goes first: there may be a key in it. Not PR_SET_PDEATHSIG: that is bound to the thread
+# that starts a child, and Linux alone has it.
 _GUARD = """\
 "$@" </dev/null &
 exec >/dev/null
-read -r word || rm -rf -- "$0"
+read -r word
+rm -rf -- "$0"
 trap '' TERM
 kill 0
 wait
@@ -70,24 +72,28 @@ class Input:
 
 
 class Master:
-    """A started master; `ready` tells when it is connected. Its sessions go over the socket `control`."""
+    """A started master; `ready` tells when it is connected. Its sessions go over the socket `control`.
+
+    `directory` is its own: it ends with it.
+    """
 
     def __init__(self, command: Sequence[str], control: str, directory: Path, env: Mapping[str, str]) -> None:
         self.control = control
         self._env = env
-        self._log = directory / "master.log"
-        self._told = 0
+        self._directory = directory
         # Not a pipe: nobody would read it later, and a full one would stop ssh.
-        with open(self._log, "wb") as log:
-            self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD, str(directory), *command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=env,
-                # A Ctrl-C is for us: the line is still needed then, to cancel jobs.
-                start_new_session=True,
-            )
+        self._log = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - closed by `end`
+        self._told = 0
+        self._last = ""
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", _GUARD, str(directory), *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=env,
+            # A Ctrl-C is for us: the line is still needed then, to cancel jobs.
+            start_new_session=True,
+        )
 
     def ready(self, seconds: float) -> bool:
         """Wait until the connection stands; False if ssh ended, or the time did."""
@@ -104,7 +110,7 @@ class Master:
                 if not piece:
                     return False
                 heard += piece
-        self._told = self._log.stat().st_size
+        self._told = os.fstat(self._log.fileno()).st_size
         return ssh_options.READY.encode() in heard
 
     def alive(self) -> bool:
@@ -125,19 +131,28 @@ class Master:
 
     def said(self) -> str:
         """The end of what ssh printed; once it is connected, of what it printed since then."""
-        return self._log.read_bytes()[self._told :][-8192:].decode("utf-8", "replace")
+        if self._log.closed:
+            return self._last
+        # By position: where ssh writes next is shared with us.
+        end = os.fstat(self._log.fileno()).st_size
+        start = max(self._told, end - 8192)
+        return os.pread(self._log.fileno(), end - start, start).decode("utf-8", "replace")
 
-    def end(self) -> None:
-        """End ssh, by force if it does not listen."""
+    def end(self) -> str:
+        """End ssh, by force if it does not listen; return what it had said."""
         try:
-            self._process.communicate(b"keep\n", timeout=END_SECONDS)
+            self._process.communicate(timeout=END_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            with contextlib.suppress(BrokenPipeError):
-                stream.close()
+        finally:
+            for stream in (self._process.stdin, self._process.stdout):
+                if stream is not None:
+                    stream.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+        self._last = self.said()
+        self._log.close()
+        return self._last
 
     def session(self, command: str, stdin: Input, seconds: float) -> Heard:
         """Run one command line over the connection; a command that takes longer is left to itself."""

@@ -10,6 +10,7 @@ from gpuci.execution.transport.login import Host, Login
 
 # sun_path has 108 bytes with its NUL; ssh first binds `PATH.` and 16 random characters (mux.c of OpenSSH).
 LONGEST_CONTROL_PATH = 90
+CONTROL = "master"  # the socket, in the private directory
 NO_MASTER = "gpuci-no-master"
 # The master died between the request for a session and its answer: the command may just have gone out.
 IN_BETWEEN = "read from master failed"
