@@ -17,6 +17,7 @@ import pytest
 from tests.cluster.bed import registry
 from tests.cluster.bed.handle import Bed, Done
 from tests.cluster.bed.image import IMAGE_PYTHON
+from tests.cluster.bed.processes import wait_for
 
 from gpuci.execution.containers.credential import pull_auth
 from gpuci.execution.containers.messages import explain
@@ -272,7 +273,7 @@ def test_a_container_that_ignores_everything_is_gone_in_three_seconds(job: Job) 
     assert job.call("container_remove").returncode == 0
     assert time.monotonic() - before < 3
     running.communicate()
-    assert job.processes() == []
+    assert wait_for(lambda: not job.processes(), 20), job.processes()
 
 
 @pytest.mark.parametrize("step", range(12))
@@ -283,7 +284,7 @@ def test_a_container_that_is_about_to_start_is_gone_too(job: Job, step: int) -> 
     time.sleep(step * 0.03)
     job.call("container_remove")
     running.communicate()
-    assert job.processes() == []
+    assert wait_for(lambda: not job.processes(), 20), job.processes()
     assert f"gpuci-{job.number}" not in job.bed.containers()
 
 
@@ -308,22 +309,14 @@ wait
     shutil.chown(job.top, "ci")
     identifier = job.bed.submit(text, f"--job-name={job.top.name}")
     job.number = int(identifier)
-    assert wait_for_text(job.top / "log", "lives\n")
+    log = job.top / "log"
+    assert wait_for(lambda: log.exists() and log.read_text() == "lives\n", 60)
     assert f"gpuci-{identifier}" in job.bed.containers()
     job.bed.root("scancel", identifier)
     job.bed.await_state(identifier, "CANCELLED")
     job.bed.wait_empty(name=job.top.name)
     assert f"gpuci-{identifier}" not in job.bed.containers()
-    assert job.processes() == []
-
-
-def wait_for_text(path: Path, text: str, seconds: float = 30) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if path.exists() and path.read_text() == text:
-            return True
-        time.sleep(0.05)
-    return False
+    assert wait_for(lambda: not job.processes(), 20), job.processes()
 
 
 # -- the image -----------------------------------------------------------------------------------------------
