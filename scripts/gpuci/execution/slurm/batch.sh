@@ -61,6 +61,7 @@ leave() {
         kill "$process" 2>/dev/null
     done
     exec 9>&-
+    rm -f -- "$GPUCI_JOB_DIR/pull-auth"
     if [ -n "$scratch" ]; then
         container_remove
         rm -rf -- "$scratch" 2>/dev/null || {

@@ -230,7 +230,11 @@ def test_withdrawn_jobs_can_not_begin(cluster: Cluster) -> None:
     create(cluster, "one", "two")
     (job(cluster, "two") / "claim").mkdir()
     (job(cluster, "two") / "claim" / "job").write_text("17\n")
+    for name in ("one", "two"):
+        (job(cluster, name) / "pull-auth").touch()
     cluster.withdraw(["one", "two"])
+    assert not (job(cluster, "one") / "pull-auth").exists()
+    assert (job(cluster, "two") / "pull-auth").exists()  # its job may be about to pull
     assert [part.claim for part in cluster.poll({"one": 0, "two": 0}).parts] == ["withdrawn", "17"]
 
 

@@ -3,6 +3,6 @@
 cd -- "$1/jobs" || exit 3
 shift
 for name; do
-  mkdir "$name/claim" 2>/dev/null && printf 'withdrawn\n' >"$name/claim/job"
+  mkdir "$name/claim" 2>/dev/null && printf 'withdrawn\n' >"$name/claim/job" && rm -f -- "$name/pull-auth"
 done
 exit 0
