@@ -103,7 +103,7 @@ def _wrong_outcomes(scene: Scene, tests: Sequence[Mapping[str, Any]]) -> Iterato
         if outcome == "passed" and end is None:
             yield f"report: {nodeid} passed, and never ended"
         elif outcome == "not_finished" and end is not None and last[end.job] - end.time > MOMENT_SECONDS:
-            if "results" not in scene.row.leaves:
+            if "results" not in scene.leaves:
                 yield f"report: {nodeid} ended, and its result is lost"
         elif outcome not in ("passed", "not_finished") and not _was_in_flight(scene, nodeid):
             yield f"report: {nodeid} is {outcome}"

@@ -35,7 +35,7 @@ def leftovers(scene: Scene) -> list[str]:
     if scene.runtime == "podman" and not left:
         ours = {f"gpuci-{job.id}" for job in jobs or []}
         left += [f"container: {name}" for name in scene.bed.containers() if name in ours]
-    if not left and "scratch" not in scene.row.leaves:
+    if not left and "scratch" not in scene.leaves:
         left += [f"scratch: {path.name}" for path in scene.scratch.iterdir()]
     return left
 

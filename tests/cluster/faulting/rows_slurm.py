@@ -77,11 +77,11 @@ def stop_the_accounting(scene: Scene) -> None:
 
 @row("munged-down", alone=True, tree=LONG)
 def stop_munged(scene: Scene) -> None:
-    """Nobody can prove who they are for 15 s (SlurmdTimeout is 20 s: no node is lost by it)."""
+    """Nobody can prove who they are for 10 s (no node is lost by it: SlurmdTimeout is 20 s)."""
     scene.start()
     many = scene.tests_ended()
     scene.bed.stop("munged")
-    time.sleep(15)
+    time.sleep(10)
     scene.bed.start("munged")
     scene.planted = f"after {many} tests"
 

@@ -67,6 +67,7 @@ class Scene:
         self.settings: dict[str, Any] = dict(row.slurm)
         self.container: dict[str, Any] = {}
         self.runtime = row.runtime
+        self.leaves = set(row.leaves)
         self.runners: list[Runner] = []
         self.notes: list[str] = []  # problems that a row saw itself
         self.planted = ""  # what was done, and when
