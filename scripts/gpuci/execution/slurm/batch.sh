@@ -93,8 +93,10 @@ on_signal() {
     [ -n "$asked" ] || asked=$1
     if [ -n "$keeper" ]; then
         kill -s "$2" "$keeper" 2>/dev/null
+        # Inside, it is told by its lifeline too: the client that passes signals on dies of this one.
+        [ -z "$watcher" ] || [ "$1" = timeout ] || exec 9>&-
         [ "$1" = timeout ] || [ -n "$killer" ] || {
-            (sleep 4 && kill -s KILL "$keeper") 9>&- >/dev/null 2>&1 &
+            (sleep 4 && kill -s KILL "$keeper") 8>&- 9>&- >/dev/null 2>&1 &
             killer=$!
         }
     elif [ -n "$step" ]; then
@@ -168,6 +170,9 @@ watch_lease() {
     [ "$every" -le 10 ] || every=10
     last='' still=0
     while sleep "$every" >/dev/null 2>&1; do
+        # Without the script itself there is nobody to tell; its number may be another's.
+        read -r _ _ _ parent _ </proc/self/stat
+        [ "$parent" = $$ ] || return
         now=$(cat -- "$GPUCI_JOB_DIR/lease" 2>/dev/null)
         [ -n "$now" ] || continue
         [ "$now" = "$last" ] && still=$((still + every)) || still=0
@@ -242,7 +247,7 @@ run_keeper() {
         say "$node has no Python 3.8 or newer ($GPUCI_NODE_PYTHON): the keeper runs inside the container"
         keep_inside 9>&- <"$GPUCI_JOB_DIR/job.json" &
         keeper=$!
-        watch_lease 9>&- &
+        watch_lease 8>&- 9>&- &
         watcher=$!
     fi
     # A signal that came just before was heard, and forwarded to nobody.
