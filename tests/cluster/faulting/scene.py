@@ -188,9 +188,9 @@ class Scene:
             self.wait("a test", lambda: bool(self.seen("start")))
         return many
 
-    def moment(self) -> str:
-        """Wait for a moment between the first folder and the last test; say which it was."""
-        drawn = self.rng.randint(-3, len(self.planned))
+    def moment(self, share: float = 1.0) -> str:
+        """Wait for a moment between the first folder and the end of a share of the tests; say which it was."""
+        drawn = self.rng.randint(-3, int(len(self.planned) * share))
         if drawn >= 0:
             return f"after {self._until(drawn)} tests"
         if drawn == -1:
