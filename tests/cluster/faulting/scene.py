@@ -189,7 +189,7 @@ class Scene:
         return many
 
     def moment(self, share: float = 1.0) -> str:
-        """Wait for a moment between the first folder and the end of a share of the tests; say which it was."""
+        """Wait for a moment from the first folder to the end of a share of the tests; say which it was."""
         drawn = self.rng.randint(-3, int(len(self.planned) * share))
         if drawn >= 0:
             return f"after {self._until(drawn)} tests"
