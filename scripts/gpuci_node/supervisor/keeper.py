@@ -241,7 +241,7 @@ class Keeper:
         elif kind == "setup":
             self._preparation.on_setup(event)
         elif kind == "refused":
-            self.end(Judged("infra", event["reason"]))
+            self.end(Judged("infra", event["reason"], event["reason"]))
             if not event["started"]:
                 self._on_exit({"id": event["id"], **_NEVER_STARTED})
         elif kind == "unborn":

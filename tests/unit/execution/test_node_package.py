@@ -21,7 +21,7 @@ def test_equal_sources_give_equal_bytes_and_a_program(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (
         2,
-        "gpuci_node: unknown role 'cook' (keeper, starter, worker)\n",
+        "gpuci_node: unknown role 'cook' (keeper, slurm, starter, worker, health)\n",
     )
 
 
