@@ -56,7 +56,7 @@ class LogPart:
 
 @dataclass(frozen=True)
 class Poll:
-    """One round trip. `queue` is squeue's text, None when it failed; then `error` is what it said."""
+    """One round trip. `queue` is what squeue said; None: it was not asked, or failed with `error`."""
 
     parts: tuple[LogPart, ...]
     queue: str | None
@@ -119,11 +119,14 @@ def parse_submitted(out: bytes) -> tuple[tuple[Submitted, ...], str | None]:
     return tuple(submitted), None
 
 
-def parse_poll(out: bytes) -> Poll:
-    """Read the answer of poll.sh; raises Garbled, also when bytes are missing."""
+def parse_poll(out: bytes, *, queue: bool = True) -> Poll:
+    """Read the answer of poll.sh, whose end is the queue's if it was asked; raises Garbled.
+
+    Also when bytes are missing.
+    """
     parts: list[LogPart] = []
     at = 0
-    while True:
+    while queue or at < len(out):
         end = out.find(b"\n", at)
         if end < 0:
             raise Garbled(f"the answer ends at byte {at}")
@@ -141,6 +144,7 @@ def parse_poll(out: bytes) -> Poll:
                 return Poll(tuple(parts), text) if code == "0" else Poll(tuple(parts), None, text.strip())
             case _:
                 raise Garbled(" ".join(words)[:200])
+    return Poll(tuple(parts), None)
 
 
 def parse_details(out: bytes) -> Details:

@@ -10,6 +10,7 @@ from gpuci.model import ShardState
 
 RUNNING_SECONDS = 1.0
 ENDING_SECONDS = 0.25  # a job that is about to be over
+QUEUE_SECONDS = 5.0  # between questions to slurmctld while all run: each makes it list every job that it has
 FIRST_SECONDS, LONGEST_SECONDS, GROWTH = 1.0, 15.0, 1.4  # while all wait, and while nobody answers
 
 
@@ -22,6 +23,15 @@ class Clock:
         self._silent_since: float | None = None
         self._said = ""
         self._states: list[str] = []
+        self._asked: float | None = None
+
+    def asks_queue(self, attempts: Sequence[Attempt], now: float) -> bool:
+        """Whether a poll is to ask Slurm too: not each time while all run, when their logs say enough."""
+        steady = all(attempt.began is not None and not _is_ending(attempt) for attempt in attempts)
+        if steady and self._asked is not None and now - self._asked < QUEUE_SECONDS:
+            return False
+        self._asked = now
+        return True
 
     def heard(self, now: float) -> None:
         """An answer came."""
@@ -30,6 +40,7 @@ class Clock:
 
     def silent(self, now: float) -> float:
         """No answer came: for how many seconds now."""
+        self._asked = None
         if self._silent_since is None:
             self._silent_since = now
         return now - self._silent_since

@@ -69,12 +69,16 @@ class Cluster:
         answer = self._run("submit", self.shared, ",".join(names), *names, timeout=_QUERY_SECONDS * 5)
         return answers.parse_submitted(answer.out)
 
-    def poll(self, offsets: Mapping[str, int]) -> answers.Poll:
-        """Renew the leases, bring what is new; raises LinkLost, Garbled."""
+    def poll(self, offsets: Mapping[str, int], *, queue: bool = True) -> answers.Poll:
+        """Renew the leases, bring what is new, and the queue if it is to be asked; raises LinkLost, Garbled."""
         self._counter += 1
         pairs = [word for name, offset in offsets.items() for word in (name, str(offset))]
-        args = (self.owner, str(self._counter), str(_MOST_LOG_BYTES), ",".join(offsets), *pairs)
-        return answers.parse_poll(self._run("poll", self.shared, *args).out)
+        names = ",".join(offsets) if queue else ""
+        args = (self.owner, str(self._counter), str(_MOST_LOG_BYTES), names, *pairs)
+        poll = answers.parse_poll(self._run("poll", self.shared, *args).out, queue=queue)
+        if len(poll.parts) != len(offsets):
+            raise answers.Garbled(f"{len(poll.parts)} of {len(offsets)} jobs")
+        return poll
 
     def details(self, job_id: str, name: str) -> answers.Details:
         """What Slurm knows of a job that is over."""

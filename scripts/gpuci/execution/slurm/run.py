@@ -141,11 +141,13 @@ class SlurmRun:
 
     def _round(self) -> None:
         """Submit what is due, look once, act on what was seen, wait."""
+        asked = self._clock.asks_queue(self._live, time.monotonic())
         try:
             with self._interrupts.cutting():
                 self._beginning.submit(self._live, time.monotonic())
             with self._interrupts.cutting():
-                poll = self._cluster.poll({attempt.name: attempt.offset for attempt in self._live})
+                offsets = {attempt.name: attempt.offset for attempt in self._live}
+                poll = self._cluster.poll(offsets, queue=asked)
         except Interrupted:
             return
         except (LinkLost, Garbled) as error:
@@ -154,7 +156,8 @@ class SlurmRun:
         self._clock.heard(time.monotonic())
         news = self._take(poll)
         rows = None if poll.queue is None else states.parse_queue(poll.queue)
-        self._say_once("" if rows is not None else f"Slurm does not answer: {poll.error}")
+        if asked:
+            self._say_once("" if rows is not None else f"Slurm does not answer: {poll.error}")
         for attempt in list(self._live):
             if attempt.submit_at is None:
                 self._act(attempt, advance(attempt, rows, time.monotonic(), self._queue_timeout(attempt)))

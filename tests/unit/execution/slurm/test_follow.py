@@ -10,6 +10,7 @@ from gpuci.execution.slurm.follow import (
     ENDING_SECONDS,
     FIRST_SECONDS,
     LONGEST_SECONDS,
+    QUEUE_SECONDS,
     RUNNING_SECONDS,
     Clock,
     state_of,
@@ -67,3 +68,29 @@ def test_while_all_wait_it_is_asked_ever_more_seldom_and_a_change_ends_that() ->
 )
 def test_seconds_between_polls(attempts: list[Attempt], seconds: float) -> None:
     assert Clock().interval(attempts, news=False) == seconds
+
+
+RUNS = new("RUNNING", began=7.0)
+
+
+def test_while_all_run_slurm_is_asked_now_and_then() -> None:
+    clock = Clock()
+    asked = [now for now in range(20) if clock.asks_queue([RUNS, RUNS], float(now))]
+    assert asked == list(range(0, 20, int(QUEUE_SECONDS)))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [new(), new("PENDING"), new("RUNNING", began=7.0, terminal_since=9.0), new("PENDING", claim="17")],
+    ids=["submitted", "waits", "about to be over", "began, which the queue does not know yet"],
+)
+def test_while_one_does_not_run_slurm_is_asked_each_time(other: Attempt) -> None:
+    clock = Clock()
+    assert [clock.asks_queue([RUNS, other], now) for now in (0.0, 0.1)] == [True, True]
+
+
+def test_after_a_silence_slurm_is_asked_at_once() -> None:
+    clock = Clock()
+    assert clock.asks_queue([RUNS], 0.0)
+    clock.silent(1.0)
+    assert clock.asks_queue([RUNS], 2.0)

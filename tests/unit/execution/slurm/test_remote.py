@@ -221,6 +221,15 @@ def test_a_poll_brings_the_logs_also_when_slurm_does_not_answer(here: Here, clus
     assert "slurm_load_jobs error" in poll.error
 
 
+def test_a_poll_can_leave_slurm_alone(here: Here, cluster: Cluster) -> None:
+    create(cluster, "one")
+    (job(cluster, "one") / "slurm.out").write_bytes(b"log 1\nqueue 0\n")
+    (here.home / "queue").unlink()
+    poll = cluster.poll({"one": 0}, queue=False)
+    assert (poll.parts[0].data, poll.queue, poll.error) == (b"log 1\nqueue 0\n", None, "")
+    assert (job(cluster, "one") / "lease").read_text() == "000000000001"
+
+
 def test_a_poll_of_a_directory_that_is_gone_says_so(cluster: Cluster) -> None:
     (part,) = cluster.poll({"gone": 0}).parts
     assert (part.holder, part.size) == ("-", 0)
@@ -276,3 +285,18 @@ def test_a_repeated_creation_finds_its_own(here: Here, cluster: Cluster) -> None
 def test_a_garbled_poll_is_no_answer(out: bytes) -> None:
     with pytest.raises(answers.Garbled):
         answers.parse_poll(out)
+
+
+@pytest.mark.parametrize("out", [b"log one me - 5 5\nab", b"log one me - x 5\n", b"log"])
+def test_without_the_queue_too(out: bytes) -> None:
+    with pytest.raises(answers.Garbled):
+        answers.parse_poll(out, queue=False)
+
+
+def test_a_poll_that_leaves_out_a_job_is_no_answer() -> None:
+    class Nothing:
+        def run(self, text: str, *args: str, stdin: bytes = b"", timeout: float = 60.0) -> Answer:
+            return Answer(0, b"", "")
+
+    with pytest.raises(answers.Garbled):
+        Cluster(Nothing(), "me").poll({"one": 0}, queue=False)

@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# poll SHARED OWNER COUNTER MOST NAMES [NAME OFFSET]...: renew the leases, then new bytes of the logs, then the queue.
+# poll SHARED OWNER COUNTER MOST NAMES [NAME OFFSET]...: renew the leases, then new bytes of the logs, then the
+# queue, if NAMES is not empty.
 shared=$1 owner=$2 counter=$3 most=$4 names=$5
 shift 5
 while [ $# -gt 1 ]; do
@@ -17,5 +18,6 @@ while [ $# -gt 1 ]; do
   printf '\n'
   shift 2
 done
+[ -n "$names" ] || exit 0
 queue=$(squeue -h -u "$(id -un)" -t all -n "$names" -o '%i|%j|%T|%r|%N|%k' 2>&1)
 printf 'queue %d\n%s\n' "$?" "$queue"
