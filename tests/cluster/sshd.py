@@ -107,9 +107,15 @@ class Sshd:
         self._process.wait()
 
     def sessions(self) -> list[int]:
-        """The sshd processes of its connections."""
-        done = subprocess.run(["pgrep", "-P", str(self.pid)], capture_output=True, text=True, check=False)
-        return [int(line) for line in done.stdout.split()]
+        """The sshd processes of its connections: of each one, or a monitor and what it watches."""
+        found: list[int] = []
+        above = [self.pid]
+        while above:
+            below = ["pgrep", "-x", "sshd(-session)?", "-P", ",".join(map(str, above))]
+            done = subprocess.run(below, capture_output=True, text=True, check=False)
+            above = [int(line) for line in done.stdout.split()]
+            found += above
+        return found
 
     def login(self, **more: object) -> Login:
         """A login that works; `more` replaces what it says."""

@@ -154,8 +154,8 @@ def test_a_credential_command_that_fails_is_told(
 
 def test_a_credential_command_that_is_missing_is_told(shared: Sshd, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        connect(shared.login(key="", credential_command=("no-such-command",)), tmp_path).open()
-    assert "no-such-command: No such file or directory" in caught.value.page()
+        connect(shared.login(key="", credential_command=("/no/such",)), tmp_path).open()
+    assert "/no/such: No such file or directory" in caught.value.page()
 
 
 def test_the_credential_command_sees_no_secret_of_ours(
