@@ -143,7 +143,8 @@ class Bed:
         if not self.daemon(node).pid:
             self.daemon(node).start()
         if self._node_state(node).startswith(("drain", "down")):
-            self._set_node(node, "State=RESUME")
+            # It can come back by itself just now, and then can't be resumed: what counts is asked below.
+            self.root("scontrol", "update", f"NodeName={node}", "State=RESUME")
         assert wait_for(lambda: self._node_state(node) in READY, 40), self._node_state(node)
         self.changed.discard(node)
 

@@ -8,7 +8,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,8 +100,10 @@ class Session:
             result["problems"].append(f"the table itself broke: {traceback.format_exc()[-1500:]}")
         result["seconds"] = round(time.monotonic() - started, 1)
         name = f"{task.row.name}-{task.seed}".replace(" ", "-")
-        with suppress(OSError):
+        try:
             scene.close(self._keep / name if self._is_red(result) else None)
+        except Exception:
+            result["problems"].append(f"the bed was not put right: {traceback.format_exc()[-1500:]}")
         self._done(result)
 
     def _named(self, task: Task) -> dict[str, Any]:
