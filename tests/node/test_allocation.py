@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuci_node.supervisor.allocation import Here, complete, devices, fault
+from gpuci_node.supervisor.allocation import Here, complete, contained, devices, fault
 
 HERE = Here("host7", "/inside/python", 1000.0)
 JOB: dict[str, Any] = {
@@ -109,3 +109,17 @@ def test_devices_are_counted(gpus: str, kept: list[str], expected: str) -> None:
 def test_the_deadline_is_the_earlier_of_two(own: float | None, end: str, expected: float | None) -> None:
     job = complete({**JOB, "deadline_seconds": own}, {**ENVIRON, "SLURM_JOB_END_TIME": end}, HERE)
     assert job["deadline_seconds"] == expected
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"GPUCI_RUNTIME": "podman"}, True),
+        ({"GPUCI_RUNTIME": "podman", "GPUCI_INSIDE": "1"}, False),
+        ({"GPUCI_RUNTIME": "none"}, False),
+        ({}, False),
+    ],
+    ids=["below the keeper", "around it", "none", "no Slurm job"],
+)
+def test_where_the_containers_runtime_is(environ: dict[str, str], expected: bool) -> None:
+    assert contained(environ) is expected

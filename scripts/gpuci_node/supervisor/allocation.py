@@ -51,6 +51,11 @@ def inside(environ: Mapping[str, str]) -> bool:
     return environ.get("GPUCI_INSIDE") == "1"
 
 
+def contained(environ: Mapping[str, str]) -> bool:
+    """Whether a container's runtime runs below the keeper; the batch script ends that."""
+    return environ.get("GPUCI_RUNTIME", "none") != "none" and not inside(environ)
+
+
 def devices(environ: Mapping[str, str]) -> List[str]:
     """The ids of the job's GPUs: numbers, or UUIDs as NVIDIA's runtime writes them."""
     text = next((environ[name] for name in _DEVICES if environ.get(name)), "")

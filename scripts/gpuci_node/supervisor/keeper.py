@@ -283,7 +283,8 @@ class Keeper:
     # -- the end -------------------------------------------------------------------------------------
 
     def _leave(self) -> int:
-        leaving.end_processes(self._link, early=self._ending is not None)
+        early, contained = self._ending is not None, allocation.contained(os.environ)
+        leaving.end_processes(self._link, early, contained)
         if not self._ending and self._preparation.checked:
             for topic, text in leaving.left_on_gpus(self._job, self._preparation.uptime, self._signals):
                 self.note(topic, text, "warning")

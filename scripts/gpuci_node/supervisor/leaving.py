@@ -12,7 +12,7 @@ from gpuci_node import processes
 from gpuci_node.supervisor import checkup
 from gpuci_node.supervisor.link import Link
 
-_LEAVE_SECONDS = 3.0  # for the starter to end, and for what is left of a container's runtime
+_LEAVE_SECONDS = 3.0  # for the starter to end, and its container
 _EARLY_SECONDS = 1.0  # the same when Slurm may kill us soon
 # USR1 is the batch script's: the time limit is near.
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
@@ -32,13 +32,17 @@ def _wake(_number: int, _frame: Optional[FrameType]) -> None:
     """The descriptor of `set_wakeup_fd` does the work."""
 
 
-def end_processes(link: Link, early: bool) -> None:
-    """Let the starter go, and end all that is below us."""
-    seconds = _EARLY_SECONDS if early else _LEAVE_SECONDS
-    link.leave(seconds)
-    if link.said is not None:
-        # A container's monitor is ours by now, and removes the container. It ends by itself.
-        processes.let_end(lambda: processes.descendants(os.getpid()), seconds)
+def end_processes(link: Link, early: bool, contained: bool) -> None:
+    """Let the starter go, and end all that is below us.
+
+    Not the runtime of a container: podman without its monitor takes the container for one that still stops.
+    The batch script removes it.
+    """
+    ended = link.leave(_EARLY_SECONDS if early else _LEAVE_SECONDS)
+    if contained:
+        return
+    if not ended:
+        link.process.kill()
     processes.kill_all(lambda: processes.descendants(os.getpid()))
 
 

@@ -44,14 +44,15 @@ class Link:
                 with contextlib.suppress(OSError):
                     os.unlink(os.path.join(self._directory, name))
 
-    def leave(self, seconds: float) -> None:
-        """Let it go: it kills all that it started. Its command is killed if it takes longer."""
+    def leave(self, seconds: float) -> bool:
+        """Let it go: it kills all that it started. Return whether its command ended in time."""
         with contextlib.suppress(OSError):
             os.close(self.commands)
         try:
             self.process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            return False
+        return True
 
 
 def _start(command: List[str], **streams: Any) -> "subprocess.Popen[bytes]":

@@ -349,6 +349,19 @@ def test_a_starter_lives_no_longer_than_its_keeper_whatever_stands_between(batch
     script.wait()
 
 
+def test_a_containers_monitor_is_left_to_what_removes_the_container(batch: Any) -> None:
+    """podman takes a container whose monitor was killed for one that still stops."""
+    pid, alive = batch.home / "pid", batch.home / "alive"
+    batch.variables["GPUCI_RUNTIME"] = "podman"
+    batch.functions = (
+        f"container_run() {{ sleep 600 & echo $! >'{pid}'; exec {sys.executable} \"$@\"; }}\n"
+        f"container_remove() {{ kill \"$(cat '{pid}')\" && : >'{alive}'; }}\n"
+    )
+    batch.make(PASSES)
+    assert judged(batch.run()) == "passed"
+    assert alive.exists()
+
+
 def test_what_a_job_left_that_was_killed_is_removed_by_the_next(batch: Any) -> None:
     names = ["gpuci-n1-3.abcdef", "gpuci-n2-4.abcdef", "gpuci-n1-5.abcdef"]
     for name in names:

@@ -190,7 +190,7 @@ make_scratch() {
     problem=$(mktemp -d -- "$base/gpuci-$node-$job.XXXXXX" 2>&1) ||
         give_up infra "no scratch on $node: $problem" node
     scratch=$problem
-    export GPUCI_SCRATCH="$scratch" GPUCI_JOB_DIR
+    export GPUCI_SCRATCH="$scratch" GPUCI_JOB_DIR GPUCI_RUNTIME
     # The container's user may be another; the folder above is ours alone.
     problem=$(mkdir -- "$scratch/tree" "$scratch/tmp" 2>&1 && chmod 1777 "$scratch/tmp" 2>&1 &&
         mkfifo -- "$scratch/tmp/lifeline" 2>&1) || give_up infra "no scratch on $node: $problem" node
