@@ -32,6 +32,10 @@ CASES = {
         None,
     ),
     "every second look fails": ([(t, SAME if t % 20 else None) for t in range(0, 900, 10)], 610),
+    "the file server was away, and whoever follows could not write either": (
+        [(0, SAME), (400, SAME), (405, SAME), (410, b"000000000008")],
+        None,
+    ),
     "the node was suspended, the counter moved": ([(0, SAME), (5000, b"000000000008")], None),
 }
 

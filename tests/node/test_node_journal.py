@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,19 @@ def test_a_verdict_is_whole(tmp_path: Path) -> None:
     assert write_verdict(str(path), {"verdict": "passed"}) is None
     assert json.loads(path.read_text()) == {"verdict": "passed"}
     assert [entry.name for entry in tmp_path.iterdir()] == ["verdict.json"]
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("../theirs", path)])
+def test_what_tests_put_where_the_verdict_is_written(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    (tmp_path / "theirs").write_text("theirs")
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("verdict.json", "verdict.json.tmp"):
+        make(out / name)
+    problem = write_verdict(str(out / "verdict.json"), {"verdict": "passed"})
+    assert (problem is not None) == (make is os.mkdir)
+    assert (tmp_path / "theirs").read_text() == "theirs"
+    assert {entry.name for entry in out.iterdir()} == {"verdict.json", "verdict.json.tmp"}
 
 
 def test_a_verdict_that_cannot_be_written_says_where(tmp_path: Path) -> None:

@@ -113,11 +113,12 @@ def write_verdict(path: str, verdict: Dict[str, Any]) -> Optional[str]:
     """Write the verdict so that it is whole or absent; return what went wrong, or None.
 
     Tried on a full disk: write-then-rename leaves an empty file, so the size is checked before the rename.
+    Tests can write to the folder too: the file's name is none that they could put a link or a pipe at.
     """
     data = encode(verdict)
-    temporary = path + ".tmp"
+    temporary = "%s.%s" % (path, os.urandom(8).hex())
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
             write_all(fd, data)
             os.fsync(fd)
@@ -127,5 +128,7 @@ def write_verdict(path: str, verdict: Dict[str, Any]) -> Optional[str]:
             os.close(fd)
         os.rename(temporary, path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
         return "the verdict %s can't be written: %s" % (path, error.strerror or error)
     return None

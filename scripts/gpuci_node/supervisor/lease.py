@@ -24,14 +24,16 @@ class Lease:
     def see(self, content: Optional[bytes], now: float) -> bool:
         """Take what the file holds (None or nothing: it can't be read); return whether the lease ran out.
 
-        Only time between two looks that both saw the file counts.
+        Only time between two looks that both saw the file counts, and of that not more than twice what was
+        meant to be: when a file server was away, or the job suspended, whoever follows needs a moment too.
         """
-        self.due = now + min(_MOST_SECONDS, self._seconds / _LOOKS)
+        every = min(_MOST_SECONDS, self._seconds / _LOOKS)
+        self.due = now + every
         if not content:
             self._seen = now
             return False
         if content == self._content:
-            self._still += now - self._seen
+            self._still += min(now - self._seen, 2 * every)
         else:
             self._still = 0.0
         self._content, self._seen = content, now

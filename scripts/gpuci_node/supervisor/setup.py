@@ -5,6 +5,7 @@ Runs on the compute node, inside the container (Python >= 3.8, standard library 
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ _TAIL = 4096
 
 # The text is read by the shell itself, so that what it sources and exports counts; `set -e`: the first
 # command that fails is the end. The environment comes last, by a Python that the text can't have replaced.
-_SHELL = 'set -e; . "$1"; exec "$2" -I -c "$3" "$4"'
+_SHELL = "set -e; . %s; exec %s -I -c %s %s"  # no "$1": the text may set those anew
 _WRITE = "import json, os, sys; json.dump(dict(os.environ), open(sys.argv[1], 'w'))"
 _SHELLS_OWN = ("_", "SHLVL", "PWD", "OLDPWD")
 
@@ -32,8 +33,9 @@ class Setup:
         with open(path, "w", encoding="utf-8", errors="surrogateescape") as stream:
             stream.write(text + "\n")
         shell = shutil.which("bash") or "/bin/sh"
+        words = (path, sys.executable, _WRITE, self._environment)
         self._process = subprocess.Popen(
-            [shell, "-c", _SHELL, "setup", path, sys.executable, _WRITE, self._environment],
+            [shell, "-c", _SHELL % tuple(map(shlex.quote, words)), "setup"],
             cwd=tree,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

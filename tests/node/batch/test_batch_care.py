@@ -105,6 +105,13 @@ def test_the_set_up_runs_once_and_leaves_its_environment(batch: Any) -> None:
     assert ("setup", "said by the setup\n") in ended.outputs
 
 
+def test_a_set_up_may_set_its_own_words(batch: Any) -> None:
+    batch.make(PASSES, setup='set -- a b c d\necho "has $#"\n')
+    ended = batch.run()
+    assert ended.verdict["verdict"] == "passed"
+    assert ("setup", "has 4\n") in ended.outputs
+
+
 @pytest.mark.parametrize(
     ("setup", "words"),
     [
