@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from gpuci.results import frames
 from gpuci.results.journal import Record
 
@@ -9,8 +11,9 @@ from gpuci.results.journal import Record
 class LogReader:
     """Feed it bytes in any pieces; only whole lines are read.
 
-    `records` are the journal's. `verdict` is the last thing the keeper says, `end_code` the exit code of the
-    job's script, None until they came. `text` are the last lines that are no frames, of shells and Slurm.
+    `records` are the journal's; `lines` and `digest` are those of the journal that they make up. `verdict` is
+    the last thing the keeper says, `end_code` the exit code of the job's script, None until they came. `text`
+    are the last lines that are no frames, of shells and Slurm.
     """
 
     _KEPT_LINES = 50
@@ -18,7 +21,9 @@ class LogReader:
     def __init__(self, nonce: str) -> None:
         self._nonce = nonce
         self._rest: list[bytes] = []  # of a line that is not complete
+        self._hash = hashlib.sha256()
         self.records: list[Record] = []
+        self.lines = 0
         self.verdict: Record | None = None
         self.end_code: int | None = None
         self.text: list[str] = []
@@ -34,9 +39,18 @@ class LogReader:
         mark = f"{frames.WORD} {self._nonce} "
         self.text = [*self.text, *(line for line in text.split("\n") if line and mark not in line)]
         self.text = self.text[-self._KEPT_LINES :]
-        return [record for record in frames.parse(text, self._nonce).records if self._take(record)]
+        found = []
+        for line in text.split("\n"):
+            record = frames.parse(line + "\n", self._nonce).records if mark in line else ()
+            found += [each for each in record if self._take(each, line.partition(mark)[2])]
+        return found
 
-    def _take(self, record: Record) -> bool:
+    @property
+    def digest(self) -> str:
+        """sha256, in hexadecimal, of the journal that the frames make up: each is a line of it."""
+        return self._hash.hexdigest()
+
+    def _take(self, record: Record, line: str) -> bool:
         if record["kind"] == "verdict":
             self.verdict = record
         elif record["kind"] == "over":
@@ -46,5 +60,7 @@ class LogReader:
             return True
         else:
             self.records.append(record)
+            self.lines += 1
+            self._hash.update(line.encode() + b"\n")
             return True
         return False

@@ -22,7 +22,10 @@ class Outputs:
 
 
 def read_outputs(folder: Path, log: LogReader) -> Outputs:
-    """The journal if it is whole and the verdict's, else what the log carried."""
+    """The journal if it is whole and the verdict's, else what the log carried.
+
+    The log holds the same records: if the verdict was written for those, nothing is missing.
+    """
     verdict, problem = _read_json(folder / "verdict.json")
     verdict = verdict or log.verdict
     records = tuple(log.records)
@@ -36,7 +39,13 @@ def read_outputs(folder: Path, log: LogReader) -> Outputs:
         problem = problem or disagreement
     except OSError as error:
         problem = problem or f"the journal can't be read: {error.strerror}"
-    return Outputs(records, verdict, problem)
+    return Outputs(records, verdict, "" if _is_of(verdict, log) else problem)
+
+
+def _is_of(verdict: dict[str, Any] | None, log: LogReader) -> bool:
+    """Whether the log carried the very journal that the verdict was written for."""
+    claimed = verdict.get("journal") if verdict is not None else None
+    return claimed == {"lines": log.lines, "sha256": log.digest}
 
 
 def _read_json(path: Path) -> tuple[dict[str, Any] | None, str]:

@@ -1,4 +1,4 @@
-"""Tries -> job directories and Slurm jobs. Submits once: looks before, and after an answer that says nothing."""
+"""Tries -> job directories and Slurm jobs. Submits once: looks before, and after an answer that is none."""
 
 from __future__ import annotations
 

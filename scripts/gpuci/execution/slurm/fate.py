@@ -49,6 +49,7 @@ ENDED = Ending("infra", "the job ended with exit code {code}", _ANY)
 REFUSED = Ending("config_error", "the job ended with exit code {code} before any test", _ANY)
 LEFT = Ending("cancelled", "the job left at once: nobody followed it, or another one had its directory", _ANY)
 NOT_BEGUN = Ending("infra", "the node could not begin (exit code {code})", _ANY, retry=True, leave_out=True)
+SILENCED = Ending("infra", "the job could not write its verdict: is the shared folder full?", _ANY)
 KILLED = Ending("infra", "the job's own processes were killed (exit code {code}), not a test", _ANY)
 NO_LOG = Ending(
     "infra", "the node could not open the job's log: it lacks the shared folder", retry=True, leave_out=True
@@ -102,7 +103,12 @@ _OUT_OF_MEMORY = re.compile(r"exceeded (job )?memory limit|\boom[-_ ]kill", re.I
 
 
 def judge(
-    facts: JobFacts | None, verdict: Mapping[str, Any] | None, problem: str, log_text: Sequence[str] = ()
+    facts: JobFacts | None,
+    verdict: Mapping[str, Any] | None,
+    problem: str,
+    log_text: Sequence[str] = (),
+    *,
+    began: bool = False,
 ) -> Fate:
     """Say what a try came to.
 
@@ -113,14 +119,16 @@ def judge(
     said = _said(verdict)
     if said == "passed" and not problem and _is_clean(facts):
         return Fate("passed", "", retry=False, exclude=None)
-    ending = ending_of(facts, said, log_text)
+    ending = ending_of(facts, said, log_text, began=began)
     if said is not None and said in ending.stands:
         return _as_the_node_says(said, verdict or {}, facts, problem)
     node = facts.node if facts is not None and ending.leave_out else ""
     return Fate(ending.verdict, _reason(ending, facts, verdict, problem), ending.retry, node or None)
 
 
-def ending_of(facts: JobFacts | None, said: str | None, log_text: Sequence[str]) -> Ending:
+def ending_of(
+    facts: JobFacts | None, said: str | None, log_text: Sequence[str], *, began: bool = False
+) -> Ending:
     """How the job ended; `said` is the verdict that the node wrote."""
     if facts is None:
         return UNKNOWN
@@ -130,7 +138,8 @@ def ending_of(facts: JobFacts | None, said: str | None, log_text: Sequence[str])
         return OF_STATE.get(facts.state, ODD)
     if facts.restarts:
         return REQUEUED
-    return ENDED if facts.state == "COMPLETED" else _failed(facts, said, log_text)
+    ending = ENDED if facts.state == "COMPLETED" else _failed(facts, said, log_text)
+    return SILENCED if began and ending is NOT_BEGUN else ending
 
 
 def _failed(facts: JobFacts, said: str | None, log_text: Sequence[str]) -> Ending:

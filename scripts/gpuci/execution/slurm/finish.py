@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpuci.errors import GpuciError
 from gpuci.execution.outputs import Outputs, read_outputs
 from gpuci.execution.slurm import fate, fetched, states
-from gpuci.execution.slurm.answers import Garbled
+from gpuci.execution.slurm.answers import Brought, Details, Garbled
 from gpuci.execution.slurm.attempt import Attempt, Step
 from gpuci.execution.slurm.fate import Fate
 from gpuci.execution.slurm.remote import Cluster
@@ -20,6 +20,7 @@ _SETTLE_SECONDS = (
     15.0  # for the login node to see what the compute node wrote (NFS attribute caches: 3 to 60 s)
 )
 _PAUSE_SECONDS = 0.5
+NOTHING = Brought()
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,19 @@ class Finish:
         self._cluster = cluster
         self._pause = pause
 
-    def collect(self, attempt: Attempt, step: Step, folder: Path, now: float) -> Ended:
+    def bring(self, attempts: Sequence[Attempt]) -> dict[str, Brought]:
+        """For `collect`: what there is of several tries in one round trip, as far as it comes."""
+        try:
+            return self._cluster.bring({each.name: each.job_id for each in attempts}) if attempts else {}
+        except (GpuciError, Garbled):
+            return {}
+
+    def collect(
+        self, attempt: Attempt, step: Step, folder: Path, now: float, brought: Brought = NOTHING
+    ) -> Ended:
         """Fetch, read and judge; a cluster that does not answer leaves what the log brought."""
-        outputs, problems = self._outputs(attempt, folder)
-        facts = self._facts(attempt)
+        outputs, problems = self._outputs(attempt, folder, brought.data)
+        facts = self._facts(attempt, brought.details)
         fated = self._judge(attempt, step, outputs, facts)
         run = ShardRun(
             index=attempt.index,
@@ -71,26 +81,34 @@ class Finish:
         )
         return Ended(run, fated)
 
-    def _outputs(self, attempt: Attempt, folder: Path) -> tuple[Outputs, list[str]]:
-        """Fetch until journal and verdict agree, or time is up."""
+    def _outputs(self, attempt: Attempt, folder: Path, data: bytes | None) -> tuple[Outputs, list[str]]:
+        """Fetch, unless it was brought, until journal and verdict agree, or time is up."""
         until = time.monotonic() + _SETTLE_SECONDS
+        fetches = data is None or bool(fetched.unpack(data, folder))
+        problems: list[str] = []
         while True:
-            try:
-                problems = fetched.unpack(self._cluster.fetch(attempt.name), folder)
-            except GpuciError as error:
-                problems = [f"its results can't be brought here: {error.what}"]
+            if fetches:
+                problems = self._fetch(attempt, folder)
             outputs = read_outputs(folder, attempt.log)
             claims_more = attempt.log.verdict is not None and outputs.problem
             if not claims_more or problems or time.monotonic() > until:
                 return outputs, problems
-            self._pause(_PAUSE_SECONDS)
+            if fetches:
+                self._pause(_PAUSE_SECONDS)
+            fetches = True
 
-    def _facts(self, attempt: Attempt) -> states.JobFacts | None:
+    def _fetch(self, attempt: Attempt, folder: Path) -> list[str]:
+        try:
+            return fetched.unpack(self._cluster.fetch(attempt.name), folder)
+        except GpuciError as error:
+            return [f"its results can't be brought here: {error.what}"]
+
+    def _facts(self, attempt: Attempt, details: Details | None) -> states.JobFacts | None:
         """What Slurm says of its job: the controller, else the accounting; None if neither knows it."""
         if not attempt.job_id:
             return None
         try:
-            details = self._cluster.details(attempt.job_id, attempt.name)
+            details = details or self._cluster.details(attempt.job_id, attempt.name)
             if details.code == 0:
                 return states.parse_job(details.text)
         except (GpuciError, Garbled):
@@ -101,7 +119,8 @@ class Finish:
         imposed = attempt.ending or step
         if imposed.verdict:
             return Fate(imposed.verdict, imposed.reason, retry=False, exclude=None)
-        return fate.judge(facts, outputs.verdict, outputs.problem, attempt.log.text)
+        began = bool(outputs.records)
+        return fate.judge(facts, outputs.verdict, outputs.problem, attempt.log.text, began=began)
 
 
 def _wall(attempt: Attempt, outputs: Outputs, now: float) -> float:

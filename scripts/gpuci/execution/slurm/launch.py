@@ -1,4 +1,4 @@
-"""What a try of a shard is made of: its name, its job document, its script. The one place that knows all three."""
+"""What a try of a shard is made of: its name, its job document, its script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry's credential for a run: what a command here prints. It goes into job directories, nowhere else."""
+"""The registry's credential for a run, as a command here prints it. It goes into job directories only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SECONDS = 60.0
 
 
 def registry_credential(config: Config) -> str:
-    """The text of auth.json, empty without a command; raises ConfigError, which never shows what was printed."""
+    """The text of auth.json, empty without a command; raises ConfigError, which never shows a credential."""
     command, image = config.container["pull-credential-command"], config.container["image"]
     if not command or not image:
         return ""

@@ -65,12 +65,12 @@ class Cluster:
         return self._run("adopt", self.shared, held.name, held.holder, self.owner).code == 0
 
     def submit(self, names: Sequence[str]) -> tuple[tuple[answers.Submitted, ...], str | None]:
-        """Submit what the queue does not know. Not repeated on a lost link: what happened must be looked up."""
+        """Submit what the queue does not know. Not repeated on a lost link: what happened is looked up."""
         answer = self._run("submit", self.shared, ",".join(names), *names, timeout=_QUERY_SECONDS * 5)
         return answers.parse_submitted(answer.out)
 
     def poll(self, offsets: Mapping[str, int], *, queue: bool = True) -> answers.Poll:
-        """Renew the leases, bring what is new, and the queue if it is to be asked; raises LinkLost, Garbled."""
+        """Renew the leases, bring what is new, and the queue if asked for it; raises LinkLost, Garbled."""
         self._counter += 1
         pairs = [word for name, offset in offsets.items() for word in (name, str(offset))]
         names = ",".join(offsets) if queue else ""
@@ -79,6 +79,11 @@ class Cluster:
         if len(poll.parts) != len(offsets):
             raise answers.Garbled(f"{len(poll.parts)} of {len(offsets)} jobs")
         return poll
+
+    def bring(self, jobs: Mapping[str, str]) -> dict[str, answers.Brought]:
+        """Of {name: job id} what came in one round trip; raises LinkLost, Garbled."""
+        pairs = [word for name, job_id in jobs.items() for word in (name, job_id or "-")]
+        return answers.parse_brought(self._run("bring", self.shared, *pairs).out)
 
     def details(self, job_id: str, name: str) -> answers.Details:
         """What Slurm knows of a job that is over."""

@@ -271,3 +271,10 @@ def test_each_state_of_slurm_that_is_an_end_is_in_the_table() -> None:
 
 def test_an_end_like_any_other_is_told_by_its_code() -> None:
     assert ending_of(facts("FAILED", 1), "failed", ()) is ENDED
+
+
+def test_a_node_that_began_and_could_not_write_its_verdict_is_not_one_that_could_not_begin() -> None:
+    silent = judge(facts("FAILED", 4), None, "", began=True)
+    assert (silent.verdict, silent.retry) == ("infra", False)
+    assert "shared folder" in silent.reason
+    assert judge(facts("FAILED", 4), None, "").retry

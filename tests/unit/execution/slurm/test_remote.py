@@ -1,8 +1,10 @@
 """The texts for the login node, run by a shell here, with programs that stand in for Slurm's."""
 
+import io
 import os
 import shutil
 import subprocess
+import tarfile
 import time
 from pathlib import Path
 
@@ -254,6 +256,33 @@ def test_details_come_from_the_accounting_when_the_controller_forgot(here: Here,
     assert "Invalid job id" in details.text
     (here.home / "scontrol").write_text("JobId=17 JobState=COMPLETED Comment=a b\n")
     assert cluster.details("17", "one") == answers.Details(0, "JobId=17 JobState=COMPLETED Comment=a b", "")
+
+
+def test_several_jobs_are_brought_in_one_round_trip(here: Here, cluster: Cluster) -> None:
+    create(cluster, "one", "two", "large")
+    (job(cluster, "one") / "out" / "verdict.json").write_bytes(b"{}")
+    (job(cluster, "large") / "out" / "coverage.data").write_bytes(bytes(5_000_000))
+    (here.home / "scontrol").write_text("JobId=17 JobState=COMPLETED Comment=a b\n")
+    brought = cluster.bring({"one": "17", "two": "", "large": "17", "gone": "17"})
+    assert list(brought) == ["one", "two", "large", "gone"]
+    assert brought["one"].details == answers.Details(0, "JobId=17 JobState=COMPLETED Comment=a b", "")
+    with tarfile.open(fileobj=io.BytesIO(brought["one"].data or b"")) as archive:
+        assert archive.getnames() == [".", "./verdict.json"]
+    assert brought["large"].data is None
+    assert brought["gone"].data is None
+
+
+def test_what_slurm_does_not_know_is_not_brought(cluster: Cluster) -> None:
+    create(cluster, "one")
+    assert cluster.bring({"one": "17"})["one"].details is None
+
+
+@pytest.mark.parametrize(
+    "out", [b"tar eA==\n", b"job one\ntar e=A\n", b"job one\nscontrol x\n", b"job one\nelse\n"]
+)
+def test_what_is_brought_garbled_is_no_answer(out: bytes) -> None:
+    with pytest.raises(answers.Garbled):
+        answers.parse_brought(out)
 
 
 def test_only_own_directories_are_removed(here: Here, cluster: Cluster) -> None:
