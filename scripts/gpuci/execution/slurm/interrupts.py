@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
@@ -21,7 +21,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.count = 0
-        self._came = threading.Event()
+        self._noticed = 0  # of these, those that ended a wait
         self._cuts = False
         self._before: dict[signal.Signals, object] = {}
 
@@ -39,7 +39,6 @@ class Interrupts:
 
     def _take(self, _number: int, _frame: FrameType | None) -> None:
         self.count += 1
-        self._came.set()
         if self._cuts:
             self._cuts = False
             raise Interrupted
@@ -54,8 +53,12 @@ class Interrupts:
             self._cuts = False
 
     def wait(self, seconds: float, tick: Callable[[], None]) -> None:
-        """Wait, with a tick now and then; a signal ends the wait."""
-        self._came.clear()
-        while seconds > 0 and not self._came.wait(min(seconds, _TICK_SECONDS)):
+        """Wait, with a tick now and then; a signal ends the wait, also one that came shortly before it.
+
+        No threading.Event: its lock is held for moments of each wait, and a handler that then sets it hangs.
+        """
+        while seconds > 0 and self.count == self._noticed:
+            time.sleep(min(seconds, _TICK_SECONDS))
             seconds -= _TICK_SECONDS
             tick()
+        self._noticed = self.count

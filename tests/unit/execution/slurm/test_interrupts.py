@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 
 import pytest
 
@@ -46,6 +47,21 @@ def test_a_signal_ends_a_wait() -> None:
     with Interrupts() as interrupts:
         interrupts.wait(60.0, tick)
     assert (ticks, interrupts.count) == ([1], 1)
+
+
+def test_a_signal_shortly_before_a_wait_ends_it_and_the_next_wait_is_whole() -> None:
+    ticks: list[int] = []
+    with Interrupts() as interrupts:
+        hit()
+        interrupts.wait(60.0, lambda: ticks.append(1))
+        assert ticks == []
+        interrupts.wait(0.1, lambda: ticks.append(1))
+        assert ticks == [1]
+
+
+def test_a_handler_takes_no_lock_that_a_wait_could_hold() -> None:
+    locks = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Event)
+    assert not [value for value in vars(Interrupts()).values() if isinstance(value, locks)]
 
 
 def test_what_is_ignored_stays_ignored() -> None:
