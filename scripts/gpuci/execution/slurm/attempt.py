@@ -6,6 +6,7 @@ unknown id are three things), and a job is known by its name and key, never by i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -67,6 +68,7 @@ class Attempt:
     ending: Step | None = None  # it is to end, or be cancelled, for this reason
     cancelled_at: float | None = None
     began: float | None = None  # its job was first seen running
+    postponed: tuple[float, str] | None = None  # since when no submission is taken, and why
 
     @property
     def job_id(self) -> str:
@@ -95,8 +97,8 @@ def own_row(attempt: Attempt, rows: Sequence[QueueRow]) -> QueueRow | None:
     """The row of this try: with its name and key; of several the one that runs, else one that is not over."""
 
     def rank(row: QueueRow) -> tuple[bool, bool, int]:
-        digits = row.job_id.partition("_")[0]
-        return row.job_id == attempt.claim, not states.is_terminal(row.state), int(digits or 0)
+        number = int(re.split("[_+]", row.job_id)[0])
+        return row.job_id == attempt.claim, not states.is_terminal(row.state), number
 
     return max(attempt.own(rows), key=rank, default=None)
 
@@ -152,6 +154,8 @@ def _unseen(attempt: Attempt, now: float) -> Step:
     if attempt.log.end_code is not None or attempt.terminal_since is not None:
         return Step(Do.FINISH)
     if attempt.ending is not None:
+        if _may_come(attempt, now):
+            return Step(Do.WAIT)
         return _complete(attempt, attempt.unseen_since, now)
     started = attempt.claim != "-" or attempt.offset > 0
     patience = SETTLE_SECONDS if attempt.row is None else LOST_SECONDS
@@ -159,10 +163,27 @@ def _unseen(attempt: Attempt, now: float) -> Step:
     if now - since < patience:
         return Step(Do.WAIT)
     if started:
-        return Step(Do.FINISH, "Slurm no longer knows its job, and its log ended", "infra")
+        return Step(Do.FINISH)  # what became of it, accounting and the node may know
     if attempt.submissions >= MOST_SUBMISSIONS:
         return Step(Do.FINISH, f"submitted {attempt.submissions} times, and Slurm knows no such job", "infra")
     return Step(Do.SUBMIT, "Slurm knows no such job")
+
+
+def _may_come(attempt: Attempt, now: float) -> bool:
+    """Whether a job that is to be cancelled may still be made: it was submitted, and never seen."""
+    if attempt.submitted is None or attempt.row is not None:
+        return False
+    if attempt.ending is None or attempt.ending.do is not Do.CANCEL:
+        return False
+    return attempt.cancelled_at is None or now - attempt.submitted < SETTLE_SECONDS
+
+
+def submission_overdue(attempt: Attempt, now: float, queue_timeout: float) -> Step | None:
+    """How a try ends that Slurm did not take for so long; None: it does not."""
+    if attempt.postponed is None or now - attempt.postponed[0] <= queue_timeout:
+        return None
+    why = f"it could not be submitted for {queue_timeout:g} s: {attempt.postponed[1]}"
+    return Step(Do.FINISH, why, "queue_timeout")
 
 
 def _complete(attempt: Attempt, over_since: float, now: float) -> Step:

@@ -8,6 +8,7 @@ from gpuci.errors import GpuciError
 from gpuci.execution.slurm import messages
 from gpuci.execution.slurm.answers import Garbled, Held, Submitted
 from gpuci.execution.slurm.attempt import Attempt, Do, Step
+from gpuci.execution.slurm.interrupts import Interrupted
 from gpuci.execution.slurm.launch import Launch
 from gpuci.execution.slurm.remote import Cluster
 from gpuci.execution.transport.connection import LinkLost
@@ -26,6 +27,7 @@ class Beginning:
         self._node = node
         self._say = say
         self._told = False
+        self._why_not = ""  # what was said last of submissions that are not taken
 
     def create(self, attempts: Sequence[Attempt]) -> list[Attempt]:
         """Make the job directories; what a runner that is gone had begun is taken over.
@@ -56,7 +58,8 @@ class Beginning:
 
     def submit(self, attempts: Sequence[Attempt], now: float) -> None:
         """Submit those whose time has come; what became of it is noted in each."""
-        due = [each for each in attempts if each.submit_at is not None and each.submit_at <= now]
+        waiting = [each for each in attempts if each.submit_at is not None and each.ending is None]
+        due = [each for each in waiting if each.submit_at is not None and each.submit_at <= now]
         if not due:
             return
         try:
@@ -66,15 +69,21 @@ class Beginning:
             for attempt in due:
                 _may_exist(attempt, now)
             return
+        except Interrupted:
+            for attempt in due:  # the login node goes on with what it has begun
+                _may_exist(attempt, now)
+            raise
         if queue_error is not None:
             self._postpone(due, messages.explain(queue_error, 1), now)
-        elif not self._told:
+        taken = [answer.name for answer in submitted if not answer.code]
+        if taken and not self._told:
             self._told = True
-            jobs = "1 job" if len(due) == 1 else f"{len(due)} jobs"
-            self._say(f"submitted {jobs}, called like {due[0].name}")
+            jobs = "1 job" if len(taken) == 1 else f"{len(taken)} jobs"
+            self._say(f"submitted {jobs}, called like {taken[0]}")
         by_name = {attempt.name: attempt for attempt in due}
         for answer in submitted:
-            self._note(by_name[answer.name], answer, now)
+            if answer.name in by_name:
+                self._note(by_name[answer.name], answer, now)
 
     def _note(self, attempt: Attempt, answer: Submitted, now: float) -> None:
         if answer.code is None or answer.code == 0:
@@ -92,15 +101,18 @@ class Beginning:
             attempt.ending = Step(Do.FINISH, text, "config_error")
 
     def _postpone(self, attempts: Sequence[Attempt], message: messages.Message, now: float) -> None:
-        self._say(f"{message.what}: asked again in {_AGAIN_SECONDS:g} s")
+        if message.what != self._why_not:
+            self._why_not = message.what
+            self._say(f"{message.what}: asked again each {_AGAIN_SECONDS:g} s")
         for attempt in attempts:
             attempt.submit_at = now + _AGAIN_SECONDS
+            attempt.postponed = (attempt.postponed or (now, ""))[0], message.what
 
 
 def _may_exist(attempt: Attempt, now: float) -> None:
     attempt.submit_at, attempt.submitted = None, now
     attempt.submissions += 1
-    attempt.unseen_since = None
+    attempt.unseen_since = attempt.postponed = None
 
 
 def _followed(who: str, how: str) -> GpuciError:

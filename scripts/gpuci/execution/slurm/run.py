@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -86,9 +87,10 @@ class SlurmRun:
 
     def run(self, archive: Archive) -> list[ShardRun]:
         """Run everything; returns also after a signal, with what was finished by then."""
-        with self._interrupts, self._connection:
+        with self._interrupts, contextlib.closing(self._connection):
             try:
                 with self._interrupts.cutting():
+                    self._connection.open()
                     self._begin(archive)
             except Interrupted:
                 pass
@@ -180,7 +182,8 @@ class SlurmRun:
             if attempt is None:
                 continue  # garbled
             attempt.claim = part.claim if part.claim != "withdrawn" else "-"
-            attempt.held_by = "" if part.holder == self._cluster.owner else part.holder
+            # Unknown (`-`) is nobody else: what can't be read for a moment was not taken over.
+            attempt.held_by = "" if part.holder in (self._cluster.owner, "-") else part.holder
             news = news or bool(part.data)
             with (self._folder(attempt) / "log").open("ab") as stream:
                 stream.write(part.data)
@@ -270,6 +273,8 @@ class SlurmRun:
         self._say("cancelling the jobs of this run")
         for attempt in self._live:
             attempt.ending = attempt.ending or Step(Do.CANCEL, "the run was cancelled", "cancelled")
+            if attempt.submitted is not None:
+                attempt.submit_at = None  # not again; the last time may have made a job
 
     def _cancel_those_ending(self) -> None:
         now = time.monotonic()

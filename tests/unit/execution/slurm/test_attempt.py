@@ -44,6 +44,7 @@ def over(attempt: Attempt, code: int = 0) -> Attempt:
         ([row("COMPLETED", job_id="18"), row("PENDING", job_id="17")], "17"),
         ([row("RUNNING", job_id="17"), row("PENDING", job_id="18")], "18"),
         ([row("FAILED", job_id="9"), row("COMPLETED", job_id="10")], "10"),
+        ([row("PENDING", job_id="9+0"), row("PENDING", job_id="10_[1-3]")], "10_[1-3]"),
     ],
     ids=[
         "none",
@@ -52,6 +53,7 @@ def over(attempt: Attempt, code: int = 0) -> Attempt:
         "one that is not over",
         "the newer",
         "the newest that is over",
+        "ids of parts of jobs",
     ],
 )
 def test_a_job_is_known_by_name_and_key(rows: list[QueueRow], expected: str | None) -> None:
@@ -129,11 +131,10 @@ def test_a_job_that_the_controller_lost_is_submitted_again_if_it_never_began() -
     assert advance(attempt, [], 2.0 + module.LOST_SECONDS, TIMEOUT).do is Do.SUBMIT
 
 
-def test_a_job_that_began_and_that_nobody_knows_is_infra_and_not_run_twice() -> None:
+def test_a_job_that_began_and_that_the_queue_lost_is_not_run_twice_but_judged_by_what_else_is_known() -> None:
     attempt = new(claim="17", row=row("RUNNING"))
     advance(attempt, [], 2.0, TIMEOUT)
-    step = advance(attempt, [], 2.0 + module.LOST_SECONDS, TIMEOUT)
-    assert (step.do, step.verdict) == (Do.FINISH, "infra")
+    assert advance(attempt, [], 2.0 + module.LOST_SECONDS, TIMEOUT) == Step(Do.FINISH)
 
 
 def test_a_job_that_runs_on_without_its_controller_is_followed_by_its_log() -> None:
@@ -165,6 +166,19 @@ def test_a_cancelled_job_is_followed_until_it_is_over() -> None:
     over(attempt)
     assert advance(attempt, [row("CANCELLED")], 3.0, TIMEOUT).do is Do.FINISH
     assert not attempt.is_to_cancel(30.0, 10.0)
+
+
+def test_a_cancelled_job_that_may_still_be_made_is_waited_for() -> None:
+    attempt = new(ending=Step(Do.CANCEL, "the run was cancelled", "cancelled"))
+    assert advance(attempt, [], module.SETTLE_SECONDS, TIMEOUT).do is Do.WAIT  # it was not withdrawn yet
+    attempt.cancelled_at = 1.0
+    assert advance(attempt, [], module.SETTLE_SECONDS - 1, TIMEOUT).do is Do.WAIT
+    assert advance(attempt, [], module.SETTLE_SECONDS, TIMEOUT).do is Do.FINISH
+
+
+def test_a_job_that_was_refused_is_not_waited_for() -> None:
+    attempt = new(submitted=None, ending=Step(Do.FINISH, "no such partition", "config_error"))
+    assert advance(attempt, [], 1.0, TIMEOUT).do is Do.FINISH
 
 
 def test_a_job_that_was_cancelled_before_it_began_is_finished_at_once() -> None:

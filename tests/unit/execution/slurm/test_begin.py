@@ -8,8 +8,9 @@ import pytest
 from gpuci.errors import GpuciError
 from gpuci.execution.log import LogReader
 from gpuci.execution.slurm.answers import Garbled, Held, Submitted
-from gpuci.execution.slurm.attempt import Attempt, Do
+from gpuci.execution.slurm.attempt import Attempt, Do, Step
 from gpuci.execution.slurm.begin import HEARD_SECONDS, Beginning
+from gpuci.execution.slurm.interrupts import Interrupted
 from gpuci.execution.slurm.names import key_of
 from gpuci.execution.transport.connection import LinkLost
 
@@ -96,8 +97,9 @@ def submit(answer: Any) -> tuple[Attempt, list[str]]:
         ([Submitted("one", 1, SOCKET)], None),
         LinkLost("the link is gone"),
         Garbled("half an answer"),
+        ([Submitted("another", 0, "17"), Submitted("one", 0, "18")], None),
     ],
-    ids=["taken", "known", "ambiguous", "link lost", "garbled"],
+    ids=["taken", "known", "ambiguous", "link lost", "garbled", "with a name that nobody asked for"],
 )
 def test_a_job_that_may_exist_is_looked_for_and_not_submitted_again(answer: Any) -> None:
     one, _said = submit(answer)
@@ -126,6 +128,21 @@ def test_what_is_refused_ends_with_words() -> None:
     assert one.ending is not None
     assert (one.ending.do, one.ending.verdict) == (Do.FINISH, "config_error")
     assert "partition" in one.ending.reason
+
+
+def test_a_submission_that_a_signal_cut_short_may_have_made_a_job() -> None:
+    begin, _said = beginning(Cluster(Interrupted()))
+    one = attempt("one")
+    with pytest.raises(Interrupted):
+        begin.submit([one], 100.0)
+    assert (one.submit_at, one.submitted, one.submissions) == (None, 100.0, 1)
+
+
+def test_what_is_to_end_is_not_submitted() -> None:
+    begin, _said = beginning(Cluster(AssertionError()))
+    one = attempt("one")
+    one.ending = Step(Do.CANCEL, "the run was cancelled", "cancelled")
+    begin.submit([one], 100.0)
 
 
 def test_nothing_is_asked_while_nothing_is_due() -> None:

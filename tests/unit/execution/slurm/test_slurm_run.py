@@ -1,0 +1,235 @@
+"""A run against a cluster of shell scripts: what becomes of its jobs, whatever happens on the way."""
+
+import hashlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuci.config.load import load_config
+from gpuci.execution.delivery.archive import Archive
+from gpuci.execution.slurm import attempt as attempt_module
+from gpuci.execution.slurm.launch import Identity
+from gpuci.execution.slurm.run import Options, SlurmRun
+from gpuci.execution.transport.connection import Answer, LinkLost
+from gpuci.model import Plan, Root, Shard, ShardRun, ShardState, Unit
+
+# A job is a file with its row in $HOME/queue. Those that begin do so by $HOME/job ID DIRECTORY.
+PROGRAMS = {
+    "sbatch": r"""
+        [ ! -e "$HOME/refuse" ] || { cat "$HOME/refuse" >&2; exit 1; }
+        for script; do :; done
+        name=$(sed -n 's/^#SBATCH --job-name=//p' "$script")
+        comment=$(sed -n 's/^#SBATCH "--comment=\(.*\)"/\1/p' "$script")
+        id=$(($(ls "$HOME/queue" | wc -l) + 101))
+        echo "$name" >>"$HOME/submitted"
+        printf '%s|%s|%s|%s|%s|%s\n' "$id" "$name" PENDING Resources '' "$comment" >"$HOME/queue/$id"
+        echo "$id"
+        [ ! -e "$HOME/job" ] || . "$HOME/job"
+    """,
+    "squeue": r"""
+        [ ! -e "$HOME/down" ] || { cat "$HOME/down" >&2; exit 1; }
+        case "$*" in
+            *'-t all'*'%j|%i'*) cat "$HOME"/queue/* 2>/dev/null | awk -F'|' '{ print $2 "|" $1 "|" $6 }' ;;
+            *'-t all'*) cat "$HOME"/queue/* 2>/dev/null ;;
+            *) cat "$HOME"/queue/* 2>/dev/null | grep -Ev '[|](CANCELLED|COMPLETED|FAILED)[|]' ;;
+        esac
+        exit 0
+    """,
+    "scancel": r"""
+        shift
+        for id; do
+            echo "$id" >>"$HOME/cancelled"
+            sed -i 's/|PENDING|/|CANCELLED|/; s/|RUNNING|/|CANCELLED|/' "$HOME/queue/$id"
+        done
+    """,
+    "scontrol": r"""
+        [ ! -e "$HOME/down" ] || { cat "$HOME/down" >&2; exit 1; }
+        for id; do :; done
+        IFS='|' read -r id name state reason node comment 2>/dev/null <"$HOME/queue/$id" ||
+            { echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1; }
+        printf 'JobId=%s JobName=%s JobState=%s ' "$id" "$name" "$state"
+        printf 'Reason=None ExitCode=0:0 NodeList=%s Comment=%s\n' "$node" "$comment"
+    """,
+    "sacct": "exit 1",
+}
+# It passes at once.
+PASSES = r"""
+    dir=${script%/*}
+    read -r token <"$dir/token"
+    mkdir "$dir/claim" && echo "$id" >"$dir/claim/job"
+    printf '{"kind":"job"}\n' >"$dir/out/journal.jsonl"
+    sum=$(sha256sum <"$dir/out/journal.jsonl")
+    sum=$(printf '"journal":{"lines":1,"sha256":"%s"}' "${sum%% *}")
+    printf '{"verdict":"passed","exit_code":0,%s}' "$sum" >"$dir/out/verdict.json"
+    printf 'gpuci-frame %s {"kind":"over","code":0}\n' "$token" >"$dir/slurm.out"
+    sed -i 's/|PENDING|Resources||/|COMPLETED|None|gpu001|/' "$HOME/queue/$id"
+"""
+
+
+class Login:
+    """A login node here. `before` is called with the name of each text that is about to run."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.before: Callable[[str], None] = lambda text: None
+
+    def __enter__(self) -> "Login":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open(self) -> None:
+        self.before("open")
+
+    def close(self) -> None:
+        pass
+
+    def run(self, text: str, *args: str, stdin: Any = b"", timeout: float = 60.0) -> Answer:
+        words = [line.split()[1] for line in text.splitlines()[:2] if ": " in line]
+        self.before(words[0])
+        done = subprocess.run(
+            ["sh", "-c", text, "gpuci", *args],
+            input=stdin if isinstance(stdin, bytes) else stdin.read(),
+            capture_output=True,
+            env={"HOME": str(self.home), "PATH": f"{self.home}/bin:{os.environ['PATH']}"},
+            start_new_session=True,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr.decode())
+
+    def lines(self, name: str) -> list[str]:
+        path = self.home / name
+        return path.read_text().splitlines() if path.exists() else []
+
+
+class Quiet:
+    def feed(self, shard: int, record: dict[str, Any]) -> None: ...
+    def state(self, shard: int, state: ShardState) -> None: ...
+    def tick(self, now: float) -> None: ...
+
+
+@pytest.fixture
+def login(tmp_path: Path) -> Login:
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    (home / "queue").mkdir()
+    for name, body in PROGRAMS.items():
+        path = home / "bin" / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+    return Login(home)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def slurm_run(login: Login, tmp_path: Path, said: list[str]) -> Callable[[], list[ShardRun]]:
+    """Runs one shard of one unit."""
+    root, out = tmp_path / "tree", tmp_path / "out"
+    (root / ".github").mkdir(parents=True)
+    out.mkdir()
+    (root / ".github/gpuci.yml").write_text("container: {runtime: none}\nslurm: {queue-timeout: 2}\n")
+    config = load_config(root)
+    unit = Unit("u", ".", "test_a.py", "all", "normal", 1, "default", 1.0, 60.0)
+    shard = Shard(1, config.profiles[0].name, ("u",), 1.0)
+    plan = Plan({}, None, "manual", (Root("."),), (), (unit,), (shard,), (), (), 1.0, 1.0, 0)
+    tar = tmp_path / "tree.tar"
+    tar.write_bytes(b"tar")
+    packed = Archive(tar, hashlib.sha256(b"tar").hexdigest(), 3, "0" * 40)
+    options = Options(out, Identity("o/r", "1", 1, ""), (1,))
+
+    def run() -> list[ShardRun]:
+        made = SlurmRun(plan, config, options, login, Quiet(), said.append)  # type: ignore[arg-type]
+        return made.run(packed)
+
+    return run
+
+
+def on(text: str, act: Callable[[], None], times: int = 1) -> Callable[[str], None]:
+    """Act the first so many times that a text is about to run."""
+    left = [times]
+
+    def before(name: str) -> None:
+        if name == text and left[0]:
+            left[0] -= 1
+            act()
+
+    return before
+
+
+def cancel() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def no_link() -> None:
+    raise LinkLost("the link is gone")
+
+
+Run = Callable[[], list[ShardRun]]
+
+
+def fate(runs: list[ShardRun]) -> str:
+    (run,) = runs
+    return run.fate or str((run.verdict or {}).get("verdict"))
+
+
+def test_a_shard_that_passes(login: Login, slurm_run: Run) -> None:
+    (login.home / "job").write_text(PASSES)
+    assert fate(slurm_run()) == "passed"
+
+
+@pytest.mark.parametrize("moment", ["open", "prepare", "clean", "create", "submit", "poll"])
+def test_after_a_cancellation_nothing_is_in_the_queue_and_nothing_was_submitted_for_it(
+    moment: str, login: Login, slurm_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt_module, "SETTLE_SECONDS", 0.5)
+    login.before = on(moment, cancel)
+    assert fate(slurm_run()) == "cancelled"
+    assert len(login.lines("submitted")) == (1 if moment == "poll" else 0)
+    assert len(login.lines("cancelled")) == len(login.lines("submitted"))
+
+
+def test_a_job_that_comes_up_after_its_cancellation_is_cancelled(
+    login: Login, slurm_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The submission was cut short; the controller makes its job a while later."""
+    monkeypatch.setattr(attempt_module, "SETTLE_SECONDS", 5.0)
+    polls: list[str] = []
+
+    def before(text: str) -> None:
+        if text == "submit":
+            cancel()
+        if text == "poll":
+            polls.append(text)
+            if len(polls) == 4:
+                script = next(login.home.glob(".local/share/gpuci/jobs/gpuci-*/job.sh"))
+                environ = {"HOME": str(login.home), "PATH": os.environ["PATH"]}
+                subprocess.run([login.home / "bin/sbatch", "--parsable", script], env=environ, check=True)
+
+    login.before = before
+    assert fate(slurm_run()) == "cancelled"
+    assert login.lines("cancelled") == ["101"]
+
+
+def test_a_directory_whose_owner_cannot_be_read_was_not_taken_over(
+    login: Login, slurm_run: Run, said: list[str]
+) -> None:
+    """A file server that fails for a moment."""
+
+    def before(text: str) -> None:
+        for owner in login.home.glob(".local/share/gpuci/jobs/*/owner.01"):
+            owner.rename(owner.with_name("away"))
+
+    login.before = before
+    assert fate(slurm_run()) == "queue_timeout"
+    assert login.lines("cancelled") == ["101"]
+    assert not [line for line in said if "another runner" in line]
