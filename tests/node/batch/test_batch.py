@@ -322,6 +322,33 @@ def test_a_keeper_that_is_killed_leaves_no_process(batch: Any) -> None:
     batch.wait_for(lambda: not any(map(batch.is_alive, living)), "all ended")
 
 
+TRAPS = """import os, signal
+def test_1():
+    out = os.path.join({directory!r}, "out")
+    os.symlink({victim!r}, os.path.join(out, "verdict.sh.tmp"))
+    os.remove(os.path.join(out, "journal.jsonl"))
+    for name in ("journal.jsonl", "verdict.json"):
+        os.mkfifo(os.path.join(out, name))
+    parent = os.getppid()
+    for _ in range({above}):
+        with open("/proc/%d/stat" % parent) as stream:
+            parent = int(stream.read().rpartition(")")[2].split()[1])
+    os.kill(parent, signal.SIGKILL)
+    signal.pause()
+"""
+
+
+def test_links_and_pipes_that_a_test_leaves_in_the_jobs_folder_do_no_harm(batch: Any) -> None:
+    """The test is two below the keeper: a worker that the starter started, or that its parent forked."""
+    victim = batch.home / "victim"
+    victim.write_text("precious")
+    batch.make({"test_a.py": TRAPS.format(directory=str(batch.directory), victim=str(victim), above=1)})
+    ended = batch.run()
+    assert judged(ended) == "infra"
+    assert ended.verdict["journal"]["lines"] == 0
+    assert victim.read_text() == "precious"
+
+
 def test_the_keeper_ends_when_the_script_is_killed(batch: Any) -> None:
     batch.make(staying(batch))
     script = batch.start()

@@ -62,17 +62,6 @@ def test_a_signal_is_heard_while_the_node_is_looked_at(batch: Any) -> None:
     assert ended.outcomes == {}
 
 
-def test_gpus_that_did_not_come_into_the_container_are_missed(batch: Any) -> None:
-    """The node has two; in this container are no device files of NVIDIA's."""
-    if any(name.startswith("nvidia") and name[6:].isdigit() for name in os.listdir("/dev")):
-        pytest.skip("this machine has NVIDIA GPUs")
-    batch.program("nvidia-smi", smi())
-    batch.make(PASSES)
-    ended = batch.run()
-    assert ended.verdict["verdict"] == "config_error"
-    assert "of the 2 GPUs of this job the container sees 0" in ended.verdict["reason"]
-
-
 def test_a_disk_without_room_is_the_nodes_fault(batch: Any) -> None:
     batch.make(PASSES, free_mib=1 << 40)
     ended = batch.run()

@@ -47,9 +47,10 @@ tell() {
     verdict=$(printf '"schema":"gpuci/verdict/1","verdict":"%s","exit_code":%d,"reason":"%s","fault":%s,' \
         "$1" "$2" "$reason" "$fault")
     verdict=$verdict$(printf '"node":"%s","journal":{"lines":%d,"sha256":"%s"}}' "$name" "$lines" "${sum%% *}")
+    # Written where tests can't have put a link: they have $out, and nothing else here.
     {
         mkdir -p -- "$out"
-        printf '{%s\n' "$verdict" >"$out/verdict.sh.tmp" && mv -f -- "$out/verdict.sh.tmp" "$out/verdict.json"
+        printf '{%s\n' "$verdict" >"$claim/verdict" && mv -fT -- "$claim/verdict" "$out/verdict.json"
     } 2>/dev/null
     frame "{\"kind\":\"verdict\",$verdict"
 }
@@ -147,7 +148,7 @@ claim_job() {
     done
     if [ "$holder" = "$job" ] && [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ]; then
         # Slurm ended it before it started it again; a verdict other than "ended by a signal" stands.
-        grep -q '"verdict":"cancelled"' "$out/verdict.json" 2>/dev/null || [ ! -e "$out/verdict.json" ] || leave 5
+        [ -f "$out/verdict.json" ] && grep -q '"verdict":"cancelled"' "$out/verdict.json" || [ ! -f "$out/verdict.json" ] || leave 5
         give_up preempted "job $job was requeued: it began before, and nothing runs twice"
     fi
     say "job $job leaves at once: job ${holder:-(unknown)} has $GPUCI_NAME"
@@ -259,10 +260,10 @@ run_keeper() {
 conclude() {
     # Inside the container it may still be about to: the runtime's client dies of the signal at once.
     for _ in 1 2 3 4 5 6 7 8 9 10; do
-        [ -n "$asked" ] && [ -n "$watcher" ] && [ ! -e "$out/verdict.json" ] || break
+        [ -n "$asked" ] && [ -n "$watcher" ] && [ ! -f "$out/verdict.json" ] || break
         sleep 0.2
     done
-    if [ -e "$out/verdict.json" ]; then
+    if [ -f "$out/verdict.json" ]; then
         found=$(sed -n 's/.*"exit_code":\([0-8]\),.*/\1/p' "$out/verdict.json")
         leave "${found:-4}"
     fi
