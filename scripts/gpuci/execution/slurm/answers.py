@@ -6,7 +6,8 @@ is then no answer at all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import base64
+from dataclasses import dataclass, replace
 
 LINE_SEPARATOR = "\x1e"  # stands for a line end inside one line of an answer
 
@@ -70,6 +71,14 @@ class Details:
     code: int
     text: str
     accounting: str
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What came of a job in one round trip with others: a tar of what it left, and Slurm's words; or not."""
+
+    data: bytes | None = None
+    details: Details | None = None
 
 
 def parse_site(out: bytes) -> Site:
@@ -156,6 +165,31 @@ def parse_details(out: bytes) -> Details:
         raise Garbled(first[:200])
     accounting = [line.removeprefix("sacct ") for line in others if line.startswith("sacct ")]
     return Details(int(code), text.replace(LINE_SEPARATOR, "\n").strip(), "\n".join(accounting))
+
+
+def parse_brought(out: bytes) -> dict[str, Brought]:
+    """Read the answer of bring.sh: by name; raises Garbled."""
+    brought: dict[str, Brought] = {}
+    name = ""
+    for line in _lines(out):
+        word, _, rest = line.partition(" ")
+        if word == "job":
+            name = rest
+            brought[name] = Brought()
+        elif word == "scontrol" and name:
+            brought[name] = replace(brought[name], details=parse_details(line.encode()))
+        elif word == "tar" and name:
+            brought[name] = replace(brought[name], data=_decoded(rest))
+        else:
+            raise Garbled(line[:200])
+    return brought
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise Garbled(f"no base64: {text[:80]}") from error
 
 
 def _lines(out: bytes) -> list[str]:

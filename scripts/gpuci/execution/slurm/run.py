@@ -17,14 +17,15 @@ from gpuci.execution.delivery.archive import Archive
 from gpuci.execution.delivery.cleaning import clean
 from gpuci.execution.delivery.remote import deliver
 from gpuci.execution.slurm import follow, states
-from gpuci.execution.slurm.answers import Garbled, Poll
+from gpuci.execution.slurm.answers import Brought, Garbled, Poll
 from gpuci.execution.slurm.attempt import Attempt, Do, Step, advance
 from gpuci.execution.slurm.begin import Beginning
-from gpuci.execution.slurm.finish import Ended, Finish
+from gpuci.execution.slurm.finish import NOTHING, Ended, Finish
 from gpuci.execution.slurm.interrupts import Interrupted, Interrupts
 from gpuci.execution.slurm.launch import Identity, Launch
 from gpuci.execution.slurm.options import settings_for
 from gpuci.execution.slurm.remote import Cluster
+from gpuci.execution.slurm.states import QueueRow
 from gpuci.execution.transport.connection import Connection, LinkLost
 from gpuci.model import Plan, ShardRun, ShardState
 from gpuci.results.ownership import shard_folder
@@ -160,14 +161,26 @@ class SlurmRun:
         rows = None if poll.queue is None else states.parse_queue(poll.queue)
         if asked:
             self._say_once("" if rows is not None else f"Slurm does not answer: {poll.error}")
-        for attempt in list(self._live):
-            if attempt.submit_at is None:
-                self._act(attempt, advance(attempt, rows, time.monotonic(), self._queue_timeout(attempt)))
-            elif attempt.ending is not None:
-                self._over(attempt, attempt.ending)
+        steps = [(attempt, self._step(attempt, rows)) for attempt in self._live]
+        brought = self._bring([attempt for attempt, step in steps if step.do is Do.FINISH])
+        for attempt, step in steps:
+            self._act(attempt, step, brought.get(attempt.name, NOTHING))
         self._cancel_those_ending()
         if self._live:
             self._pause(self._clock.interval(self._live, news))
+
+    def _step(self, attempt: Attempt, rows: Sequence[QueueRow] | None) -> Step:
+        if attempt.submit_at is None:
+            return advance(attempt, rows, time.monotonic(), self._queue_timeout(attempt))
+        ending = attempt.ending
+        return Step(Do.WAIT) if ending is None else Step(Do.FINISH, ending.reason, ending.verdict)
+
+    def _bring(self, attempts: Sequence[Attempt]) -> dict[str, Brought]:
+        try:
+            with self._interrupts.cutting():
+                return self._finish.bring(attempts)
+        except Interrupted:
+            return {}
 
     def _queue_timeout(self, attempt: Attempt) -> float:
         profile = self._config.profile(self._plan.shard(attempt.index).profile)
@@ -191,11 +204,11 @@ class SlurmRun:
                 self._listener.feed(attempt.index, record)
         return news
 
-    def _act(self, attempt: Attempt, step: Step) -> None:
+    def _act(self, attempt: Attempt, step: Step, brought: Brought) -> None:
         self._listener.state(attempt.index, follow.state_of(attempt, time.time() - time.monotonic()))
         self._tell_why_it_waits(attempt)
         if step.do is Do.FINISH:
-            self._over(attempt, step)
+            self._over(attempt, step, brought)
         elif step.do is Do.SUBMIT:
             self._say(f"{shard_name(attempt.index)}: {step.reason}: submitted again")
             attempt.submit_at = 0.0
@@ -229,10 +242,11 @@ class SlurmRun:
 
     # -- ends ----------------------------------------------------------------------------------------
 
-    def _over(self, attempt: Attempt, step: Step) -> None:
+    def _over(self, attempt: Attempt, step: Step, brought: Brought) -> None:
         try:
             with self._interrupts.cutting():
-                ended = self._finish.collect(attempt, step, self._folder(attempt), time.monotonic())
+                folder = self._folder(attempt)
+                ended = self._finish.collect(attempt, step, folder, time.monotonic(), brought)
         except Interrupted:
             return  # it is still there in the next round
         self._add(attempt, ended)
