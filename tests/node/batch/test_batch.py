@@ -402,3 +402,15 @@ def test_what_a_job_left_that_was_killed_is_removed_by_the_next(batch: Any) -> N
         batch.run()
     assert sorted(path.name for path in batch.scratch.iterdir()) == sorted(names[1:])
     assert removed.read_text().split() == ["3", "17"]
+
+
+def test_a_scratch_is_never_one_that_a_job_beside_it_would_remove(batch: Any) -> None:
+    """Whoever finds the file can take it for what a killed job left, unless it is held."""
+    seen = batch.home / "seen"
+    (batch.bin / "flock").write_text(
+        f"#!/bin/sh\nls -d '{batch.scratch}'/*/lock >>'{seen}' 2>&1\nexec {shutil.which('flock')} \"$@\"\n"
+    )
+    (batch.bin / "flock").chmod(0o755)
+    batch.make(PASSES)
+    assert judged(batch.run()) == "passed"
+    assert "No such file" in seen.read_text().splitlines()[0]

@@ -197,8 +197,10 @@ make_scratch() {
         mkfifo -- "$scratch/tmp/lifeline" 2>&1) || give_up infra "no scratch on $node: $problem" node
     exec 9<>"$scratch/tmp/lifeline"
     command -v flock >/dev/null || return 0
-    exec 8>"$scratch/lock"
+    # Under its name only when it is held: a job that begins beside us removes what has a free one.
+    exec 8>"$scratch/new-lock"
     flock -n 8
+    mv -- "$scratch/new-lock" "$scratch/lock"
     clean_up_after_others
 }
 
