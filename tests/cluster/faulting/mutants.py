@@ -1,4 +1,4 @@
-"""The product broken on purpose, in three places: the table has to see it."""
+"""The product broken on purpose, in a few places: the table has to see it."""
 
 from __future__ import annotations
 
@@ -37,12 +37,14 @@ MUTANTS = {
         ((f"{SLURM}/texts/submit.sh", '$known" in', '" in'),),
     ),
     "cleanup": Mutant(
-        "a job that is to end is not cancelled, and its container is not removed",
+        "a job that is to end is not cancelled",
         ("ignores-term", "sigint"),
-        (
-            (f"{SLURM}/texts/cancel.sh", 'exec scancel -- "$@"', "exit 0"),
-            (f"{SLURM}/batch.sh", "container_remove", ":"),
-        ),
+        ((f"{SLURM}/texts/cancel.sh", 'exec scancel -- "$@"', "exit 0"),),
+    ),
+    "container": Mutant(
+        "a job does not remove its container",
+        ("ignores-term",),
+        ((f"{SLURM}/batch.sh", "container_remove", ":"),),
     ),
 }
 
