@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpuci.execution.transport.connection import Connection, LinkLost
@@ -195,27 +195,33 @@ def connect(login: Login, tmp_path: Path, said: list[str] | None = None) -> Conn
     return Connection(login, tmp_path, lines.append)
 
 
-def appears(path: Path) -> str:
-    """Wait for a file with a line in it."""
+def until(holds: Callable[[], object]) -> bool:
+    """Wait until something holds, looking 50 times a second, 20 seconds at most; return whether it came."""
     pause = threading.Event()
     for _ in range(1000):
-        if path.exists() and path.read_text().endswith("\n"):
-            return path.read_text().strip()
+        if holds():
+            return True
         pause.wait(0.02)
-    raise AssertionError(f"{path} did not appear")
+    return False
+
+
+def appears(path: Path) -> str:
+    """Wait for a file with a line in it."""
+    assert until(lambda: path.exists() and path.read_text().endswith("\n")), path
+    return path.read_text().strip()
+
+
+def ended(pid: int) -> bool:
+    """Whether a process that is not our child is no more, or a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+    except OSError:
+        return True
 
 
 def gone(pid: int) -> bool:
     """Wait until a process that is not our child has ended."""
-    pause = threading.Event()
-    for _ in range(500):
-        try:
-            if Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z":
-                return True
-        except OSError:
-            return True
-        pause.wait(0.02)
-    return False
+    return until(lambda: ended(pid))
 
 
 def masters(directory: Path) -> list[int]:

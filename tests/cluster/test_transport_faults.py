@@ -8,13 +8,12 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.cluster.sshd import SSHD, Link, Sshd, appears, connect, gone, masters, running
+from tests.cluster.sshd import SSHD, Link, Sshd, appears, connect, gone, masters, running, until
 
 from gpuci.execution.transport.connection import Connection, LinkLost
 
@@ -265,8 +264,7 @@ def test_an_exception_at_any_moment_leaves_a_connection_that_works(
         except Interrupted:
             pass
         assert connection.run("echo hi").out == b"hi\n"
-        while len(masters(tmp_path)) > 1:  # one that was being made ends by itself
-            threading.Event().wait(0.02)
+        assert until(lambda: len(masters(tmp_path)) == 1)  # one that was being made ends by itself
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -315,9 +313,7 @@ def test_a_killed_runner_leaves_no_master_and_no_file(server: Sshd, tmp_path: Pa
         os.killpg(process.pid, number)
         process.wait()
         assert gone(master)
-        pause = threading.Event()
-        while private.exists():
-            pause.wait(0.02)
+        assert until(lambda: not private.exists())
 
 
 def test_a_ctrl_c_leaves_the_line_for_the_cancelling(server: Sshd, tmp_path: Path) -> None:
@@ -337,13 +333,10 @@ def test_a_key_does_not_outlive_a_runner_that_is_killed_while_it_connects(
     for pid in (server.pid, *server.sessions()):
         os.kill(pid, signal.SIGSTOP)
     with runner(server, tmp_path) as process:
-        pause = threading.Event()
-        while not masters(tmp_path):
-            pause.wait(0.02)
+        assert until(lambda: masters(tmp_path))
         (key,) = tmp_path.glob("ssh-*/keys/key")
         assert key.stat().st_mode & 0o777 == 0o600
         process.kill()
         process.wait()
-        while key.exists():
-            pause.wait(0.02)
+        assert until(lambda: not key.exists())
     os.kill(server.pid, signal.SIGCONT)

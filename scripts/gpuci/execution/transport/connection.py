@@ -68,7 +68,7 @@ class Connection:
             raise
 
     def close(self) -> None:
-        """End the connection; nothing of it is left, here or on the login node."""
+        """End the connection; nothing of it is left on this machine."""
         with self._lock:
             self._drop()
 
@@ -112,7 +112,7 @@ class Connection:
     def _current(self, end: float) -> Master:
         """The master, connected again if there is none or it does not answer."""
         with self._lock:
-            if self._suspect and self._master is not None and not _answers(self._master):
+            if self._suspect and self._master is not None and not _answers(self._master, end):
                 self._drop()
             self._suspect = False
             if self._master is None:
@@ -172,8 +172,10 @@ def _not_sent(heard: Heard, nonce: str) -> bool:
     return NO_MASTER in said and IN_BETWEEN not in said and not started(nonce, heard.out, heard.err)
 
 
-def _answers(master: Master) -> bool:
-    return master.session("exec true", Input(b""), PROBE_SECONDS).code == 0
+def _answers(master: Master, end: float) -> bool:
+    """Whether something comes back over the link, in half of the time that is left at most."""
+    seconds = min(PROBE_SECONDS, max(1.0, (end - time.monotonic()) / 2))
+    return master.session("exec true", Input(b""), seconds).code == 0
 
 
 def _late(because: str) -> LinkLost:
