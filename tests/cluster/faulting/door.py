@@ -100,6 +100,18 @@ def comm(pid: int) -> str:
     return ""
 
 
+def pids() -> list[int]:
+    """All processes."""
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def words(pid: int) -> str:
+    """The command line of a process, empty when it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    return ""
+
+
 def descendants(pid: int) -> Iterator[int]:
     """Processes below `pid`."""
     try:

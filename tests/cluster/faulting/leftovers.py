@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from tests.cluster.faulting.door import comm
+from tests.cluster.faulting.door import comm, pids, words
 from tests.cluster.faulting.scene import Scene
 
 KILL_WAIT = 30.0  # of slurm.conf
@@ -46,13 +46,11 @@ def processes(key: str) -> list[str]:
     Not its doors: an sshd stays until the scene is closed.
     """
     found = []
-    for directory in Path("/proc").iterdir():
-        if not directory.name.isdecimal() or int(directory.name) == os.getpid():
+    for pid in pids():
+        if pid == os.getpid() or comm(pid) in ("sshd", ""):
             continue
         with contextlib.suppress(OSError):
-            text = (directory / "cmdline").read_bytes()
-            text += b"\0" + (directory / "environ").read_bytes() + os.readlink(directory / "cwd").encode()
-            if key.encode() in text and comm(int(directory.name)) not in ("sshd", ""):
-                words = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                found.append(f"{directory.name} {words.strip()[:120] or comm(int(directory.name))}")
+            text = words(pid).encode() + Path(f"/proc/{pid}/environ").read_bytes()
+            if key.encode() in text + os.readlink(f"/proc/{pid}/cwd").encode():
+                found.append(f"{pid} {words(pid)[:120] or comm(pid)}")
     return found

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 
 from tests.cluster.bed.lines import proxy
 from tests.cluster.bed.processes import wait_for
-from tests.cluster.faulting.door import Door, comm
+from tests.cluster.faulting.door import Door, comm, pids, words
 from tests.cluster.faulting.rows import row
 from tests.cluster.faulting.scene import Scene
 from tests.cluster.faulting.trees import TreeSpec
@@ -19,13 +18,8 @@ LONG = TreeSpec(files=3, tests=8, seconds=(0.5, 1.5))
 
 def masters(scene: Scene) -> list[int]:
     """The ssh processes that hold a connection of this run."""
-    found = []
-    for directory in Path("/proc").iterdir():
-        if directory.name.isdecimal() and comm(int(directory.name)) == "ssh":
-            words = (directory / "cmdline").read_bytes().split(b"\0")
-            if b"-N" in words and str(scene.top).encode() in b" ".join(words):
-                found.append(int(directory.name))
-    return found
+    ours = [pid for pid in pids() if comm(pid) == "ssh" and str(scene.top) in words(pid)]
+    return [pid for pid in ours if "-N" in words(pid).split()]
 
 
 @row("master-killed", times=20)

@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from tests.cluster.faulting.door import comm
+from tests.cluster.faulting.door import comm, pids, words
 from tests.cluster.faulting.rows import row
 from tests.cluster.faulting.scene import NeverCame, Scene
 from tests.cluster.faulting.trees import TreeSpec
@@ -35,9 +35,16 @@ def stop_the_controller_while_submitting(scene: Scene) -> None:
     scene.planted = f"it stood still for {seconds:.1f} s"
 
 
-@row("controller-killed", times=20, alone=True, variants=("pending", "submitted", "running"), tree=LONG)
+@row(
+    "controller-killed",
+    times=20,
+    alone=True,
+    variants=("pending", "submitted", "running"),
+    tree=LONG,
+    leaves=frozenset({"scratch"}),
+)
 def kill_the_controller(scene: Scene) -> None:
-    """kill -9: what it took in its last seconds is lost."""
+    """kill -9: what it did in its last seconds is lost, so that it starts a job again, or kills it."""
     if scene.variant == "pending":
         scene.occupy()
         time.sleep(6)  # Slurm writes its state each 5 s: what is older is kept
@@ -201,19 +208,28 @@ def kill_the_node(scene: Scene) -> None:
     scene.planted = f"{killed} processes killed after {many} tests"
 
 
+@row("keeper-killed", variants=("none", "podman"), tree=LONG, runtime="podman")
+def kill_the_keeper(scene: Scene) -> None:
+    """kill -9 of our own process on the node, while tests run."""
+    scene.runtime = scene.variant
+    scene.start()
+    many = scene.tests_ended(1)
+    victims = [pid for pid in pids() if scene.key in words(pid) and "gpuci_node.pyz slurm" in words(pid)]
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    scene.planted = f"{len(victims)} killed after {many} tests"
+
+
 def _kill_job(scene: Scene, job_id: str) -> int:
     """SIGKILL to the steps of a job and to all its processes."""
     victims = []
     mark, run = f"SLURM_JOB_ID={job_id}\0".encode(), scene.key.encode()
-    for directory in Path("/proc").iterdir():
-        if not directory.name.isdecimal():
-            continue
+    for pid in pids():
         with contextlib.suppress(OSError):
-            environ = (directory / "environ").read_bytes()
-            words = (directory / "cmdline").read_bytes()
-            is_step = comm(int(directory.name)) == "slurmstepd" and f"[{job_id}.".encode() in words
-            if is_step or (mark in environ and run in environ + words):
-                victims.append(int(directory.name))
+            environ = Path(f"/proc/{pid}/environ").read_bytes()
+            is_step = comm(pid) == "slurmstepd" and f"[{job_id}." in words(pid)
+            if is_step or (mark in environ and run in environ):
+                victims.append(pid)
     for pid in victims:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
