@@ -63,13 +63,20 @@ ROWS = (
 
 
 class Timed(Connection):
-    """Notes when it stands."""
+    """Notes when it stands and when it is to end; does not end while `watch` still asks."""
 
-    connected = 0.0
+    connected = closed = 0.0
+    watch: threading.Thread | None = None
 
     def open(self) -> None:
         super().open()
         self.connected = time.time()
+
+    def close(self) -> None:
+        self.closed = time.time()
+        if self.watch is not None:
+            self.watch.join(10)
+        super().close()
 
 
 class Moments:
@@ -79,7 +86,6 @@ class Moments:
         self.connection, self.shared, self.name = connection, shared, name
         self.at: dict[str, float] = {}
         self.asked = 0
-        self.done = threading.Event()
 
     def feed(self, shard: int, record: dict[str, Any]) -> None:
         """A record."""
@@ -100,11 +106,13 @@ class Moments:
         """Lines for people."""
         if text.startswith("submitted"):
             self.at["submitted"] = time.time()
-            threading.Thread(target=self.watch, daemon=True).start()
+            self.connection.watch = threading.Thread(target=self.watch, daemon=True)
+            self.connection.watch.start()
 
     def watch(self) -> None:
         """Ask Slurm until the job is over."""
-        while not self.done.wait(EVERY_SECONDS):
+        while True:
+            time.sleep(EVERY_SECONDS)
             answer: Answer = self.connection.run(WATCH, self.shared, self.name)
             self.asked += 1
             stamp, _, state = answer.out.decode().partition("\n")
@@ -130,9 +138,7 @@ def one_run(document: dict[str, Any], tree: Path, directory: Path) -> tuple[str,
     (ran,) = SlurmRun(planned, config, Options(out, identity, (1,)), connection, moments, moments.say).run(
         packed
     )
-    moments.at["ended"] = time.time()
-    moments.done.set()
-    moments.at["connected"] = connection.connected
+    moments.at |= {"connected": connection.connected, "ended": connection.closed}
     verdict = ran.verdict or {}
     moments.at |= {"keeper": verdict.get("started", 0.0), "verdict": verdict.get("ended", 0.0)}
     return ran.fate, moments
