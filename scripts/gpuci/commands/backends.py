@@ -105,11 +105,19 @@ def _widest(run: Run) -> int:
     return max(run.tree.config.profile(profile).gpus for profile in profiles)
 
 
+def _user() -> str:
+    """Who runs this. A container's user can be a number that has no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid{os.getuid()}"
+
+
 def _on_slurm(run: Run) -> list[ShardRun]:
     """The shards as jobs; units that need no GPU are not ours to run there."""
     config = run.tree.config
     login = login_of(run.tree)
-    identity = Identity(f"{getpass.getuser()}/{run.tree.root.name}", run.name, 1, run.plan.sha or "")
+    identity = Identity(f"{_user()}/{run.tree.root.name}", run.name, 1, run.plan.sha or "")
     shards = tuple(shard.index for shard in run.plan.shards)
     options = SlurmOptions(run.out, identity, shards, registry_credential(config))
     with tempfile.TemporaryDirectory(prefix="gpuci-", ignore_cleanup_errors=True) as scratch:
