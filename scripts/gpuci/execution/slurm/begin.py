@@ -63,7 +63,7 @@ class Beginning:
         if not due:
             return
         try:
-            submitted, queue_error = self._cluster.submit([attempt.name for attempt in due])
+            submitted, queue_error = self._cluster.submit({attempt.name: attempt.key for attempt in due})
         except (LinkLost, Garbled):
             self._say("no answer to the submission: the queue will tell what became of it")
             for attempt in due:

@@ -10,6 +10,7 @@ from gpuci.model import ShardState
 
 RUNNING_SECONDS = 1.0
 ENDING_SECONDS = 0.25  # a job that is about to be over
+MOST_ENDING = 60  # polls so soon after each other: a job can be COMPLETING for hours
 QUEUE_SECONDS = 5.0  # between questions to slurmctld while all run: each makes it list every job that it has
 FIRST_SECONDS, LONGEST_SECONDS, GROWTH = 1.0, 15.0, 1.4  # while all wait, and while nobody answers
 
@@ -24,6 +25,7 @@ class Clock:
         self._said = ""
         self._states: list[str] = []
         self._asked: float | None = None
+        self._ending = 0
 
     def asks_queue(self, attempts: Sequence[Attempt], now: float) -> bool:
         """Whether a poll is to ask Slurm too: not each time while all run, when their logs say enough."""
@@ -57,8 +59,9 @@ class Clock:
 
     def interval(self, attempts: Sequence[Attempt], news: bool) -> float:
         """Seconds until the next look: often while something runs, ever more seldom while all wait."""
-        if any(map(_is_ending, attempts)):
-            return ENDING_SECONDS
+        self._ending = self._ending + 1 if any(map(_is_ending, attempts)) else 0
+        if self._ending:
+            return ENDING_SECONDS if self._ending <= MOST_ENDING else RUNNING_SECONDS
         if any(attempt.began is not None or attempt.claim != "-" for attempt in attempts):
             return RUNNING_SECONDS
         before, self._states = (

@@ -16,7 +16,8 @@ from gpuci.execution.transport.connection import Answer, LinkLost
 _TEXTS = Path(__file__).with_name("texts")
 _MOST_LOG_BYTES = 4 * 1024 * 1024  # of one log in one poll
 _QUERY_SECONDS = 60.0  # a controller that is away lets its clients wait about 10 s each (Slurm 22.05)
-_FETCH_SECONDS = 600.0
+_FETCH_SECONDS = 200.0  # less than a lease lasts: meanwhile none is renewed
+MOST_FETCHED_BYTES = 512 * 1024 * 1024  # of one job; they are held in memory
 _PATIENCE_SECONDS = 120.0  # for a link that comes back
 _PAUSE_SECONDS = 2.0
 
@@ -64,9 +65,13 @@ class Cluster:
         """Take a directory over from a runner that is gone; False if another one was quicker."""
         return self._run("adopt", self.shared, held.name, held.holder, self.owner).code == 0
 
-    def submit(self, names: Sequence[str]) -> tuple[tuple[answers.Submitted, ...], str | None]:
-        """Submit what the queue does not know. Not repeated on a lost link: what happened is looked up."""
-        answer = self._run("submit", self.shared, ",".join(names), *names, timeout=_QUERY_SECONDS * 5)
+    def submit(self, keys: Mapping[str, str]) -> tuple[tuple[answers.Submitted, ...], str | None]:
+        """Submit what the queue does not know, from {name: key}; raises LinkLost, Garbled.
+
+        Not repeated on a lost link: what happened must be looked up.
+        """
+        pairs = [word for pair in keys.items() for word in pair]
+        answer = self._run("submit", self.shared, ",".join(keys), *pairs, timeout=_QUERY_SECONDS * 5)
         return answers.parse_submitted(answer.out)
 
     def poll(self, offsets: Mapping[str, int], *, queue: bool = True) -> answers.Poll:
@@ -102,8 +107,9 @@ class Cluster:
         return self._run("queue", ",".join(names))
 
     def fetch(self, name: str) -> bytes:
-        """What a job left, as a tar."""
-        return self._ask("fetch", lambda out: out, self.shared, name, timeout=_FETCH_SECONDS)
+        """What a job left, as a tar; cut off if it is too large."""
+        most = str(MOST_FETCHED_BYTES)
+        return self._ask("fetch", lambda out: out, self.shared, name, most, timeout=_FETCH_SECONDS)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove job directories whose results are here."""

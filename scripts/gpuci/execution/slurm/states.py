@@ -206,4 +206,7 @@ def _number(text: str) -> int | None:
 
 def _seconds(text: str) -> float | None:
     found = _TIME.fullmatch(text)
-    return float(calendar.timegm((*map(int, found.groups()), 0, 0, 0))) if found else None
+    try:
+        return float(calendar.timegm((*map(int, found.groups()), 0, 0, 0))) if found else None
+    except ValueError:  # no such month
+        return None

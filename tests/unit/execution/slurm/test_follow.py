@@ -10,6 +10,7 @@ from gpuci.execution.slurm.follow import (
     ENDING_SECONDS,
     FIRST_SECONDS,
     LONGEST_SECONDS,
+    MOST_ENDING,
     QUEUE_SECONDS,
     RUNNING_SECONDS,
     Clock,
@@ -94,3 +95,12 @@ def test_after_a_silence_slurm_is_asked_at_once() -> None:
     assert clock.asks_queue([RUNS], 0.0)
     clock.silent(1.0)
     assert clock.asks_queue([RUNS], 2.0)
+
+
+def test_a_job_that_takes_long_to_be_over_is_looked_at_less_often() -> None:
+    clock = Clock()
+    ending = [new("COMPLETING", began=7.0, terminal_since=9.0)]
+    seconds = [clock.interval(ending, news=False) for _ in range(MOST_ENDING + 1)]
+    assert (seconds[0], seconds[-2], seconds[-1]) == (ENDING_SECONDS, ENDING_SECONDS, RUNNING_SECONDS)
+    clock.interval([new("RUNNING", began=7.0)], news=False)
+    assert clock.interval(ending, news=False) == ENDING_SECONDS

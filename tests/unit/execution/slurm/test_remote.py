@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuci.errors import ConfigError, GpuciError
-from gpuci.execution.slurm import answers
+from gpuci.execution.slurm import answers, remote
 from gpuci.execution.slurm.remote import Cluster
 from gpuci.execution.transport.connection import Answer, LinkLost
 
@@ -150,8 +150,8 @@ def test_takeovers_can_go_on(here: Here, cluster: Cluster) -> None:
 
 def test_what_the_queue_knows_is_not_submitted_again(here: Here, cluster: Cluster) -> None:
     create(cluster, "one", "two", "one2")
-    (here.home / "queue").write_text("one2|15|gpuci key=x\n")
-    submitted, error = cluster.submit(["one", "two", "one2"])
+    (here.home / "queue").write_text("one2|15|gpuci key=k3\none|14|gpuci key=of-an-earlier-directory\n")
+    submitted, error = cluster.submit({"one": "k1", "two": "k2", "one2": "k3"})
     assert error is None
     assert [(each.name, each.code, each.text) for each in submitted] == [
         ("one", 0, "17"),
@@ -162,10 +162,48 @@ def test_what_the_queue_knows_is_not_submitted_again(here: Here, cluster: Cluste
     assert jobs == [str(job(cluster, name) / "job.sh") for name in ("one", "two")]
 
 
+@pytest.mark.parametrize(("claim", "code"), [("17", None), ("withdrawn", 0)])
+def test_what_began_and_is_forgotten_is_not_submitted_again(
+    claim: str, code: int | None, here: Here, cluster: Cluster
+) -> None:
+    create(cluster, "one")
+    (job(cluster, "one") / "claim").mkdir()
+    (job(cluster, "one") / "claim" / "job").write_text(f"{claim}\n")
+    (answer,), _error = cluster.submit({"one": "k1"})
+    assert answer.code == code
+
+
+def fetched(data: bytes) -> list[str]:
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        return archive.getnames()
+
+
+def test_what_counts_is_fetched_and_nothing_else(cluster: Cluster) -> None:
+    create(cluster, "one")
+    out = job(cluster, "one") / "out"
+    assert fetched(cluster.fetch("one")) == []
+    (out / "coverage" / "1").mkdir(parents=True)
+    for name in ("verdict.json", "journal.jsonl", "coverage/1/coverage.data"):
+        (out / name).write_bytes(b"x")
+    with (out / "large").open("wb") as stream:
+        stream.truncate(1 << 40)
+    names = ["verdict.json", "journal.jsonl", "coverage", "coverage/1", "coverage/1/coverage.data"]
+    assert fetched(cluster.fetch("one")) == names
+    assert cluster.bring({"one": ""})["one"].data is None
+
+
+def test_what_is_too_large_is_cut(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "MOST_FETCHED_BYTES", 20_000)
+    create(cluster, "one")
+    with (job(cluster, "one") / "out" / "journal.jsonl").open("wb") as stream:
+        stream.truncate(1 << 40)
+    assert len(cluster.fetch("one")) == 20_000
+
+
 def test_settings_of_the_login_environment_do_not_reach_a_job(here: Here, cluster: Cluster) -> None:
     (here.home / "bin" / "sbatch").write_text('#!/bin/sh\nenv >"$HOME/environment"\n')
     here.environ = {"SBATCH_QOS": "high", "SSH_CONNECTION": "192.0.2.1 1 2", "SLURM_CONF": "kept"}
-    cluster.submit(["one"])
+    cluster.submit({"one": "k1"})
     names = {line.partition("=")[0] for line in (here.home / "environment").read_text().splitlines()}
     assert "SLURM_CONF" in names
     assert not {name for name in names if name.startswith(("SBATCH_", "SSH_"))}
@@ -173,7 +211,7 @@ def test_settings_of_the_login_environment_do_not_reach_a_job(here: Here, cluste
 
 def test_a_queue_that_does_not_answer_submits_nothing(here: Here, cluster: Cluster) -> None:
     (here.home / "queue").unlink()
-    submitted, error = cluster.submit(["one"])
+    submitted, error = cluster.submit({"one": "k1"})
     assert submitted == ()
     assert error is not None
     assert "slurm_load_jobs error: down" in error
@@ -183,7 +221,7 @@ def test_a_queue_that_does_not_answer_submits_nothing(here: Here, cluster: Clust
 def test_what_sbatch_says_keeps_its_lines(here: Here, cluster: Cluster) -> None:
     (here.home / "sbatch").write_text("sbatch: error: one\nsbatch: error: two\n")
     (here.home / "sbatch-code").write_text("1")
-    (answer,), _error = cluster.submit(["one"])
+    (answer,), _error = cluster.submit({"one": "k1"})
     assert (answer.code, answer.text) == (1, "sbatch: error: one\nsbatch: error: two")
 
 
@@ -297,7 +335,7 @@ def test_a_lost_link_is_tried_again_but_for_a_submission(here: Here, cluster: Cl
     assert create(cluster, "one")[0] == {"one"}
     here.lose = 1
     with pytest.raises(LinkLost):
-        cluster.submit(["one"])
+        cluster.submit({"one": "k1"})
 
 
 def test_a_repeated_creation_finds_its_own(here: Here, cluster: Cluster) -> None:

@@ -137,6 +137,7 @@ def test_other_lines_around_it_do_not_matter() -> None:
         (changed(Restarts="2"), "restarts", 2),
         (changed(NodeList="(null)"), "node", ""),
         (changed(StartTime="Unknown"), "start_time", None),
+        (changed(StartTime="2026-00-00T00:00:00"), "start_time", None),
         (changed(SubmitTime="Sat23:59"), "submit_time", None),
         (changed(Reason="ReqNodeNotAvail,_x:gpu009"), "reason", "ReqNodeNotAvail,_x:gpu009"),
         (changed(StartTime="2026-03-01T00:00:05 NewKey=x y AnotherNew=1"), "start_time", FACTS.start_time),

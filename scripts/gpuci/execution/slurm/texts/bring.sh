@@ -7,7 +7,7 @@ while [ $# -gt 1 ]; do
   if answer=$(scontrol show job -o "$2" 2>&1); then
     printf 'scontrol 0 %s\n' "$(printf '%s' "$answer" | tr '\n' '\036')"
   fi
-  size=$(du -sk -- "$shared/jobs/$1/out" 2>/dev/null) || size=9999
+  size=$(du -sk --apparent-size -- "$shared/jobs/$1/out" 2>/dev/null) || size=9999
   if [ "${size%%[!0-9]*}" -le 4096 ]; then
     printf 'tar '
     (cd -- "$shared/jobs/$1/out" && tar -cf - .) | base64 | tr -d '\n'
