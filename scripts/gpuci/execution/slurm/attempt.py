@@ -68,6 +68,7 @@ class Attempt:
     ending: Step | None = None  # it is to end, or be cancelled, for this reason
     cancelled_at: float | None = None
     began: float | None = None  # its job was first seen running
+    unanswered: int = 0  # times that what it left could not be had
     postponed: tuple[float, str] | None = None  # since when no submission is taken, and why
 
     @property

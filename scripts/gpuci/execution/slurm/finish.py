@@ -6,21 +6,29 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gpuci.errors import GpuciError
 from gpuci.execution.outputs import Outputs, read_outputs
-from gpuci.execution.slurm import fate, fetched, states
+from gpuci.execution.slurm import fate, fetched, messages, states
 from gpuci.execution.slurm.answers import Brought, Details, Garbled
 from gpuci.execution.slurm.attempt import Attempt, Step
 from gpuci.execution.slurm.fate import Fate
 from gpuci.execution.slurm.remote import Cluster
+from gpuci.execution.transport.connection import LinkLost
 from gpuci.model import ShardRun
+from gpuci.results.journal import is_number
 
 _SETTLE_SECONDS = (
     15.0  # for the login node to see what the compute node wrote (NFS attribute caches: 3 to 60 s)
 )
 _PAUSE_SECONDS = 0.5
+MOST_UNANSWERED = 3  # times that polls were answered, and what a try left could not be had
 NOTHING = Brought()
+
+
+class Unanswered(GpuciError):
+    """The cluster did not say what became of a try. It may in a while."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +56,17 @@ class Finish:
     def collect(
         self, attempt: Attempt, step: Step, folder: Path, now: float, brought: Brought = NOTHING
     ) -> Ended:
-        """Fetch, read and judge; a cluster that does not answer leaves what the log brought."""
-        outputs, problems = self._outputs(attempt, folder, brought.data)
-        facts = self._facts(attempt, brought.details)
+        """Fetch, read and judge.
+
+        Raises Unanswered a few times if the cluster does not answer: that is no end of a job, and changes
+        no result. Then what the log brought has to do.
+        """
+        try:
+            outputs, problems = self._outputs(attempt, folder, brought.data)
+            facts = self._facts(attempt, brought.details)
+        except Unanswered:
+            attempt.unanswered += 1
+            raise
         fated = self._judge(attempt, step, outputs, facts)
         run = ShardRun(
             index=attempt.index,
@@ -101,6 +117,8 @@ class Finish:
         try:
             return fetched.unpack(self._cluster.fetch(attempt.name), folder)
         except GpuciError as error:
+            if isinstance(error, LinkLost) and _patient(attempt):
+                raise Unanswered(error.what) from error
             return [f"its results can't be brought here: {error.what}"]
 
     def _facts(self, attempt: Attempt, details: Details | None) -> states.JobFacts | None:
@@ -111,9 +129,17 @@ class Finish:
             details = details or self._cluster.details(attempt.job_id, attempt.name)
             if details.code == 0:
                 return states.parse_job(details.text)
+        except LinkLost as error:
+            if _patient(attempt):
+                raise Unanswered(error.what) from error
+            return None
         except (GpuciError, Garbled):
             return None
-        return states.from_accounting(details.accounting, attempt.name, attempt.key)
+        facts = states.from_accounting(details.accounting, attempt.name, attempt.key)
+        message = messages.explain(details.text, details.code)
+        if facts is None and message.kind != "gone" and _patient(attempt):
+            raise Unanswered(message.what)
+        return facts
 
     def _judge(self, attempt: Attempt, step: Step, outputs: Outputs, facts: states.JobFacts | None) -> Fate:
         imposed = attempt.ending or step
@@ -123,11 +149,16 @@ class Finish:
         return fate.judge(facts, outputs.verdict, outputs.problem, attempt.log.text, began=began)
 
 
+def _patient(attempt: Attempt) -> bool:
+    return attempt.unanswered < MOST_UNANSWERED
+
+
 def _wall(attempt: Attempt, outputs: Outputs, now: float) -> float:
     verdict = outputs.verdict or {}
-    started, ended = verdict.get("started"), verdict.get("ended")
-    if isinstance(started, (int, float)) and isinstance(ended, (int, float)):
-        return max(0.0, ended - started)
+    started: Any = verdict.get("started")
+    ended: Any = verdict.get("ended")
+    if is_number(started) and is_number(ended):
+        return max(0.0, float(ended) - float(started))
     return 0.0 if attempt.began is None else now - attempt.began
 
 

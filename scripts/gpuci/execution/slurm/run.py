@@ -16,11 +16,12 @@ from gpuci.execution import jobs, node_package
 from gpuci.execution.delivery.archive import Archive
 from gpuci.execution.delivery.cleaning import clean
 from gpuci.execution.delivery.remote import deliver
+from gpuci.execution.directories import cannot_write
 from gpuci.execution.slurm import follow, states
 from gpuci.execution.slurm.answers import Brought, Garbled, Poll
-from gpuci.execution.slurm.attempt import Attempt, Do, Step, advance
+from gpuci.execution.slurm.attempt import Attempt, Do, Step, advance, submission_overdue
 from gpuci.execution.slurm.begin import Beginning
-from gpuci.execution.slurm.finish import NOTHING, Ended, Finish
+from gpuci.execution.slurm.finish import NOTHING, Ended, Finish, Unanswered
 from gpuci.execution.slurm.interrupts import Interrupted, Interrupts
 from gpuci.execution.slurm.launch import Identity, Launch
 from gpuci.execution.slurm.options import settings_for
@@ -33,6 +34,7 @@ from gpuci.results.retry import remaining_after
 from gpuci.results.verdict import shard_name
 
 _CANCEL_AGAIN_SECONDS = 10.0
+_BUSY_SECONDS = 20.0  # from a poll on, for results: no lease is renewed meanwhile
 
 
 class Listener(Protocol):
@@ -85,6 +87,8 @@ class SlurmRun:
         self._spent: list[str] = []
         self._reasons = {"None"}  # a moment's: the scheduler has not looked yet
         self._clock = follow.Clock()
+        self._polled = 0.0
+        self._disk_told = self._left = False
 
     def run(self, archive: Archive) -> list[ShardRun]:
         """Run everything; returns also after a signal, with what was finished by then."""
@@ -134,7 +138,10 @@ class SlurmRun:
 
     def _create(self, attempts: Sequence[Attempt]) -> None:
         for attempt in self._beginning.create(attempts):
-            self._folder(attempt).mkdir(parents=True, exist_ok=True)
+            try:
+                self._folder(attempt).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise cannot_write(self._folder(attempt), error) from error
             self._live.append(attempt)
 
     def _folder(self, attempt: Attempt) -> Path:
@@ -156,7 +163,8 @@ class SlurmRun:
         except (LinkLost, Garbled) as error:
             self._without_link(error)
             return
-        self._clock.heard(time.monotonic())
+        self._polled = time.monotonic()
+        self._clock.heard(self._polled)
         news = self._take(poll)
         rows = None if poll.queue is None else states.parse_queue(poll.queue)
         if asked:
@@ -164,6 +172,8 @@ class SlurmRun:
         steps = [(attempt, self._step(attempt, rows)) for attempt in self._live]
         brought = self._bring([attempt for attempt, step in steps if step.do is Do.FINISH])
         for attempt, step in steps:
+            if step.do is Do.FINISH and time.monotonic() - self._polled > _BUSY_SECONDS:
+                continue  # in the next round: leases come first
             self._act(attempt, step, brought.get(attempt.name, NOTHING))
         self._cancel_those_ending()
         if self._live:
@@ -172,6 +182,9 @@ class SlurmRun:
     def _step(self, attempt: Attempt, rows: Sequence[QueueRow] | None) -> Step:
         if attempt.submit_at is None:
             return advance(attempt, rows, time.monotonic(), self._queue_timeout(attempt))
+        if attempt.ending is None:
+            timeout = self._queue_timeout(attempt)
+            attempt.ending = submission_overdue(attempt, time.monotonic(), timeout)
         ending = attempt.ending
         return Step(Do.WAIT) if ending is None else Step(Do.FINISH, ending.reason, ending.verdict)
 
@@ -198,11 +211,20 @@ class SlurmRun:
             # Unknown (`-`) is nobody else: what can't be read for a moment was not taken over.
             attempt.held_by = "" if part.holder in (self._cluster.owner, "-") else part.holder
             news = news or bool(part.data)
-            with (self._folder(attempt) / "log").open("ab") as stream:
-                stream.write(part.data)
+            self._keep(attempt, part.data)
             for record in attempt.take_log(part.data, time.monotonic()):
                 self._listener.feed(attempt.index, record)
         return news
+
+    def _keep(self, attempt: Attempt, data: bytes) -> None:
+        """The log as a file; a full disk here is no reason to leave jobs alone."""
+        try:
+            with (self._folder(attempt) / "log").open("ab") as stream:
+                stream.write(data)
+        except OSError as error:
+            if not self._disk_told:
+                self._disk_told = True
+                self._say(cannot_write(self._folder(attempt) / "log", error).what)
 
     def _act(self, attempt: Attempt, step: Step, brought: Brought) -> None:
         self._listener.state(attempt.index, follow.state_of(attempt, time.time() - time.monotonic()))
@@ -249,6 +271,9 @@ class SlurmRun:
                 ended = self._finish.collect(attempt, step, folder, time.monotonic(), brought)
         except Interrupted:
             return  # it is still there in the next round
+        except Unanswered as error:
+            self._say_once(f"{shard_name(attempt.index)} is over, but {error.what}; trying again")
+            return
         self._add(attempt, ended)
         if ended.fate.retry and attempt.number == 1 and not self._interrupts.count:
             self._retry(attempt, ended)
@@ -270,7 +295,10 @@ class SlurmRun:
         exclude = [*attempt.exclude, *filter(None, [ended.fate.exclude])]
         self._say(f"{shard_name(attempt.index)}: one more try, without {', '.join(exclude) or 'change'}")
         try:
-            self._create([self._launch.attempt(attempt.index, attempt.number + 1, rest.units, exclude)])
+            with self._interrupts.cutting():
+                self._create([self._launch.attempt(attempt.index, attempt.number + 1, rest.units, exclude)])
+        except Interrupted:
+            return  # nothing of it was submitted
         except GpuciError as error:  # the results of the first try, and other shards, are not to suffer
             self._say(f"{shard_name(attempt.index)}: no second try: {error.what}")
 
@@ -280,7 +308,8 @@ class SlurmRun:
         """First signal: cancel the jobs and wait for their ends. Second: leave."""
         if self._interrupts.count == self._heeded:
             return
-        self._heeded = self._interrupts.count
+        # Of several at once the second counts a round later: the jobs are cancelled first.
+        self._heeded = self._interrupts.count if self._heeded else 1
         if self._heeded > 1:
             self._leave("cancelled", "the run was cancelled, and left by a second signal")
             return
@@ -310,6 +339,7 @@ class SlurmRun:
             self._say(f"scancel: {said.strip()}")
 
     def _leave(self, verdict: str, reason: str) -> None:
+        self._left = True
         for attempt in list(self._live):
             step = Step(Do.FINISH, reason, verdict)
             now = time.monotonic()
@@ -319,10 +349,11 @@ class SlurmRun:
 
     def _leave_tidy(self) -> None:
         """Remove what is not needed any more on the shared folder; what broke stays to be looked at."""
-        if self._heeded == 1:
+        if self._heeded and not self._left:
             self._say("nothing of this run is in the queue any more")
         try:
-            if self._spent and self._heeded < 2:
-                self._cluster.remove(self._spent)
+            if self._spent and not self._left:
+                with self._interrupts.cutting():
+                    self._cluster.remove(self._spent)
         except (LinkLost, Interrupted):
             pass  # cleaning of a later run takes them

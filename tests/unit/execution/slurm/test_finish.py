@@ -121,3 +121,25 @@ def test_a_cluster_that_does_not_answer_leaves_what_the_log_brought(tmp_path: Pa
     )
     assert ended.run.verdict is not None
     assert "its results can't be brought here: no answer" in ended.run.problem
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ('"started":1.0,"ended":3.5', 2.5),
+        ('"started":0,"ended":1e999', 90.0),
+        (f'"started":0,"ended":{"9" * 400}', 90.0),
+        ('"started":NaN,"ended":true', 90.0),
+        ('"started":9,"ended":1', 0.0),
+    ],
+    ids=["as it says", "infinite", "no float", "no numbers", "backwards"],
+)
+def test_times_that_a_test_forged_are_no_times(tmp_path: Path, times: str, expected: float) -> None:
+    forged = packed(verdict_json=f'{{"verdict":"passed",{times}}}'.encode())
+    attempt = over()
+    attempt.began = 10.0
+    finish = Finish(Login(), lambda seconds: None)  # type: ignore[arg-type]
+    (tmp_path / "journal.jsonl").touch()
+    attempt.log.verdict = None
+    ended = finish.collect(attempt, Step(Do.FINISH), tmp_path, 100.0, Brought(forged, DETAILS))
+    assert ended.run.wall_seconds == expected

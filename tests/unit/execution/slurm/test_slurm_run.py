@@ -1,5 +1,6 @@
 """A run against a cluster of shell scripts: what becomes of its jobs, whatever happens on the way."""
 
+import contextlib
 import hashlib
 import os
 import signal
@@ -13,6 +14,8 @@ import pytest
 from gpuci.config.load import load_config
 from gpuci.execution.delivery.archive import Archive
 from gpuci.execution.slurm import attempt as attempt_module
+from gpuci.execution.slurm import remote
+from gpuci.execution.slurm.interrupts import Interrupted
 from gpuci.execution.slurm.launch import Identity
 from gpuci.execution.slurm.run import Options, SlurmRun
 from gpuci.execution.transport.connection import Answer, LinkLost
@@ -233,3 +236,133 @@ def test_a_directory_whose_owner_cannot_be_read_was_not_taken_over(
     assert fate(slurm_run()) == "queue_timeout"
     assert login.lines("cancelled") == ["101"]
     assert not [line for line in said if "another runner" in line]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",
+        "sbatch: error: MaxJobCount limit reached",
+    ],
+    ids=["controller down", "no more jobs"],
+)
+def test_a_job_that_is_never_taken_has_the_queue_time_too(
+    refusal: str, login: Login, slurm_run: Run, said: list[str]
+) -> None:
+    (login.home / "refuse").write_text(refusal)
+    (run,) = slurm_run()
+    assert (run.fate, "could not be submitted for 2 s" in run.reason) == ("queue_timeout", True)
+    assert len([line for line in said if "asked again" in line]) == 1
+    assert not [line for line in said if line.startswith("submitted")]
+
+
+@pytest.mark.parametrize("text", ["bring", "fetch", "details"])
+def test_a_link_that_is_lost_while_results_are_brought_changes_no_result(
+    text: str, login: Login, slurm_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_PATIENCE_SECONDS", 0.0)
+    (login.home / "job").write_text(PASSES)
+
+    def lose() -> None:
+        left.append(text)
+        raise LinkLost("the link is gone")
+
+    left: list[str] = []
+    lost = on(text, lose, times=2)
+
+    def before(name: str) -> None:
+        lost(name)
+        if name == "bring" and text != "bring":
+            raise LinkLost("the link is gone")
+
+    login.before = before
+    assert fate(slurm_run()) == "passed"
+    assert left
+
+
+def test_a_controller_that_goes_away_at_the_end_changes_no_result(login: Login, slurm_run: Run) -> None:
+    (login.home / "job").write_text(PASSES)
+    texts: list[str] = []
+
+    def before(text: str) -> None:
+        texts.append(text)
+        if text == "bring":
+            (login.home / "down").write_text("slurm_load_jobs error: Unable to contact slurm controller\n")
+        if text == "poll" and texts.count("poll") > 3:
+            (login.home / "down").unlink(missing_ok=True)
+            login.before = lambda text: None
+
+    login.before = before
+    assert fate(slurm_run()) == "passed"
+    assert "details" in texts
+
+
+def test_results_that_can_never_be_brought_are_given_up(
+    login: Login, slurm_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_PATIENCE_SECONDS", 0.0)
+    (login.home / "job").write_text(PASSES)
+
+    def before(text: str) -> None:
+        if text in ("bring", "fetch"):
+            raise LinkLost("the link is gone")
+
+    login.before = before
+    (run,) = slurm_run()
+    assert (run.fate, "can't be brought here" in run.problem) == ("infra", True)
+
+
+def test_a_disk_that_is_full_here_leaves_no_job_alone(
+    login: Login, slurm_run: Run, tmp_path: Path, said: list[str]
+) -> None:
+    (login.home / "job").write_text(PASSES)
+
+    def full() -> None:
+        (log,) = (tmp_path / "out").glob("shard-*")
+        (log / "log").symlink_to("/dev/full")
+
+    login.before = on("submit", full)
+    assert fate(slurm_run()) == "passed"
+    assert len([line for line in said if "can't be written: No space left" in line]) == 1
+
+
+def test_of_two_signals_at_once_the_first_still_cancels(
+    login: Login, slurm_run: Run, said: list[str]
+) -> None:
+    def twice() -> None:
+        with contextlib.suppress(Interrupted):
+            cancel()
+        cancel()
+        raise Interrupted
+
+    login.before = on("poll", twice)
+    assert fate(slurm_run()) == "cancelled"
+    assert login.lines("cancelled") == ["101"]
+    assert "nothing of this run is in the queue any more" not in said
+
+
+def test_a_job_that_began_and_that_slurm_forgot_is_not_submitted_again_by_who_takes_it_over(
+    login: Login, slurm_run: Run
+) -> None:
+    """The runner was killed; another one comes when the queue has forgotten the job."""
+    (login.home / "job").write_text(PASSES)
+
+    class Killed(BaseException):
+        pass
+
+    def killed() -> None:
+        raise Killed
+
+    login.before = on("poll", killed)
+    with pytest.raises(Killed):
+        slurm_run()
+    (folder,) = login.home.glob(".local/share/gpuci/jobs/gpuci-*")
+    os.utime(folder / "lease", (0, 0))
+    (row,) = (login.home / "queue").iterdir()
+    id_, name, state, _reason, node, comment = row.read_text().rstrip("\n").split("|")
+    row.unlink()
+    sacct = login.home / "bin" / "sacct"
+    sacct.write_text(f"#!/bin/sh\necho '{id_}|{name}|{state}|{node}|{comment}'\n")
+    login.before = lambda text: None
+    assert fate(slurm_run()) == "passed"
+    assert len(login.lines("submitted")) == 1
