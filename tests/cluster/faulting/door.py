@@ -112,6 +112,13 @@ def words(pid: int) -> str:
     return ""
 
 
+def environ(pid: int) -> str:
+    """The environment of a process, empty when it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+    return ""
+
+
 def descendants(pid: int) -> Iterator[int]:
     """Processes below `pid`."""
     try:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from pathlib import Path
 
-from tests.cluster.faulting.door import comm, pids, words
+from tests.cluster.faulting.door import comm, environ, pids, words
 from tests.cluster.faulting.scene import Scene
 
 KILL_WAIT = 30.0  # of slurm.conf
@@ -50,7 +49,6 @@ def processes(key: str) -> list[str]:
         if pid == os.getpid() or comm(pid) in ("sshd", ""):
             continue
         with contextlib.suppress(OSError):
-            text = words(pid).encode() + Path(f"/proc/{pid}/environ").read_bytes()
-            if key.encode() in text + os.readlink(f"/proc/{pid}/cwd").encode():
+            if key in words(pid) + environ(pid) + os.readlink(f"/proc/{pid}/cwd"):
                 found.append(f"{pid} {words(pid)[:120] or comm(pid)}")
     return found

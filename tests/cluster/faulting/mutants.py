@@ -43,7 +43,7 @@ MUTANTS = {
     ),
     "container": Mutant(
         "a job does not remove its container",
-        ("keeper-killed",),
+        ("frozen",),
         ((f"{SLURM}/batch.sh", "container_remove", ":"),),
     ),
 }

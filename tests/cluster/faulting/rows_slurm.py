@@ -6,9 +6,8 @@ import contextlib
 import os
 import signal
 import time
-from pathlib import Path
 
-from tests.cluster.faulting.door import comm, pids, words
+from tests.cluster.faulting.door import comm, environ, pids, words
 from tests.cluster.faulting.rows import row
 from tests.cluster.faulting.scene import NeverCame, Scene
 from tests.cluster.faulting.trees import TreeSpec
@@ -220,16 +219,27 @@ def kill_the_keeper(scene: Scene) -> None:
     scene.planted = f"{len(victims)} killed after {many} tests"
 
 
+@row("frozen", variants=("none", "podman"), tree=LONG, runtime="podman")
+def freeze(scene: Scene) -> None:
+    """SIGSTOP to all of ours on the node but the batch script: nothing there can end by itself; then SIGINT."""
+    scene.runtime = scene.variant
+    runner = scene.start()
+    many = scene.tests_ended(1)
+    victims = [pid for pid in pids() if comm(pid).startswith("python") and pid != runner.pid]
+    victims = [pid for pid in victims if scene.key in words(pid) + environ(pid)]
+    for pid in victims:
+        os.kill(pid, signal.SIGSTOP)
+    runner.signal(signal.SIGINT)
+    scene.planted = f"{len(victims)} processes after {many} tests"
+
+
 def _kill_job(scene: Scene, job_id: str) -> int:
     """SIGKILL to the steps of a job and to all its processes."""
     victims = []
-    mark, run = f"SLURM_JOB_ID={job_id}\0".encode(), scene.key.encode()
     for pid in pids():
-        with contextlib.suppress(OSError):
-            environ = Path(f"/proc/{pid}/environ").read_bytes()
-            is_step = comm(pid) == "slurmstepd" and f"[{job_id}." in words(pid)
-            if is_step or (mark in environ and run in environ):
-                victims.append(pid)
+        is_step = comm(pid) == "slurmstepd" and f"[{job_id}." in words(pid)
+        if is_step or (f"SLURM_JOB_ID={job_id}\0" in environ(pid) and scene.key in environ(pid)):
+            victims.append(pid)
     for pid in victims:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
