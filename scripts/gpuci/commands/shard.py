@@ -118,8 +118,8 @@ def clean(environ: dict[str, str]) -> int:
     with tempfile.TemporaryDirectory(prefix="gpuci-") as scratch:
         login = login_from(config.slurm, environ)
         with Connection(login, Path(scratch), say) as connection:
-            clean_up(connection, config.slurm["shared-dir"], all_names, say)
-    return 0
+            done = clean_up(connection, config.slurm["shared-dir"], all_names, say)
+    return EXIT_CODES["passed" if done else "infra"]
 
 
 def _plan_and_config(given: ShardInput) -> tuple[Plan, Config]:
