@@ -13,6 +13,7 @@ ENDING_SECONDS = 0.25  # a job that is about to be over
 MOST_ENDING = 60  # polls so soon after each other: a job can be COMPLETING for hours
 QUEUE_SECONDS = 5.0  # between questions to slurmctld while all run: each makes it list every job that it has
 FIRST_SECONDS, LONGEST_SECONDS, GROWTH = 1.0, 15.0, 1.4  # while all wait, and while nobody answers
+WAITS_SECONDS = 10.0  # in the queue before it is told why: most reasons of the first moment mean nothing
 
 
 class Clock:
@@ -90,3 +91,13 @@ def state_of(attempt: Attempt, monotonic_zero: float) -> ShardState:
     if states.is_waiting(row.state):
         return ShardState("waiting", "" if row.reason == "None" else row.reason, submitted)
     return ShardState("running", row.node)
+
+
+def worth_telling(attempt: Attempt, now: float) -> str:
+    """Slurm's reason for a try that is in the queue for a while, or nothing."""
+    row = attempt.row
+    if row is None or attempt.submitted is None or now - attempt.submitted < WAITS_SECONDS:
+        return ""
+    # `advance` tells, and ends, what would wait for ever.
+    waits = states.is_waiting(row.state) and not states.waits_for_ever(row.reason)
+    return row.reason if waits else ""

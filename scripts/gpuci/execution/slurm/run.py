@@ -85,7 +85,7 @@ class SlurmRun:
         self._live: list[Attempt] = []
         self._done: list[ShardRun] = []
         self._spent: list[str] = []
-        self._reasons = {"None"}  # a moment's: the scheduler has not looked yet
+        self._reasons: set[str] = set()
         self._clock = follow.Clock()
         self._polled = 0.0
         self._disk_told = self._left = False
@@ -240,13 +240,10 @@ class SlurmRun:
 
     def _tell_why_it_waits(self, attempt: Attempt) -> None:
         """Slurm's code for it stands in the bars; what it means is said once."""
-        row = attempt.row
-        if row is None or not states.is_waiting(row.state) or row.reason in self._reasons:
-            return
-        if states.waits_for_ever(row.reason):
-            return  # `advance` says so
-        self._reasons.add(row.reason)
-        self._say(f"{shard_name(attempt.index)} waits: {states.reason_text(row.reason)}")
+        reason = follow.worth_telling(attempt, time.monotonic())
+        if reason and reason not in self._reasons:
+            self._reasons.add(reason)
+            self._say(f"{shard_name(attempt.index)} waits: {states.reason_text(reason)}")
 
     def _without_link(self, error: Exception) -> None:
         what = error.what if isinstance(error, GpuciError) else f"an answer was cut off ({error})"

@@ -15,6 +15,7 @@ from gpuci.execution.slurm.follow import (
     RUNNING_SECONDS,
     Clock,
     state_of,
+    worth_telling,
 )
 from gpuci.execution.slurm.states import QueueRow
 from gpuci.model import ShardState
@@ -104,3 +105,19 @@ def test_a_job_that_takes_long_to_be_over_is_looked_at_less_often() -> None:
     assert (seconds[0], seconds[-2], seconds[-1]) == (ENDING_SECONDS, ENDING_SECONDS, RUNNING_SECONDS)
     clock.interval([new("RUNNING", began=7.0)], news=False)
     assert clock.interval(ending, news=False) == ENDING_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("attempt", "now", "told"),
+    [
+        pytest.param(new("PENDING", "Priority"), 6.0, "", id="a moment after its submission"),
+        pytest.param(new("PENDING", "Priority"), 15.0, "Priority", id="for a while"),
+        pytest.param(
+            new("PENDING", "PartitionDown"), 15.0, "", id="for ever: that is told, and ended, elsewhere"
+        ),
+        pytest.param(new("RUNNING"), 15.0, "", id="it runs"),
+        pytest.param(new(), 15.0, "", id="not seen yet"),
+    ],
+)
+def test_why_a_shard_waits_is_told_when_it_does(attempt: Attempt, now: float, told: str) -> None:
+    assert worth_telling(attempt, now) == told
