@@ -17,6 +17,7 @@ class LogReader:
     """
 
     _KEPT_LINES = 50
+    MOST_HELD = 64 * 1024 * 1024  # bytes of one line
 
     def __init__(self, nonce: str) -> None:
         self._nonce = nonce
@@ -32,7 +33,7 @@ class LogReader:
         """Take bytes; return the records for those who watch: the journal's, and output of tests."""
         whole, newline, rest = data.rpartition(b"\n")
         if not newline:
-            self._rest.append(rest)
+            self._hold(rest)
             return []
         text = b"".join([*self._rest, whole, newline]).decode("utf-8", "replace")
         self._rest = [rest]
@@ -44,6 +45,13 @@ class LogReader:
             record = frames.parse(line + "\n", self._nonce).records if mark in line else ()
             found += [each for each in record if self._take(each, line.partition(mark)[2])]
         return found
+
+    def _hold(self, part: bytes) -> None:
+        """More of a line. Of one that never ends its last bytes are kept: a frame may stand behind them."""
+        self._rest.append(part)
+        held = sum(map(len, self._rest))
+        while len(self._rest) > 1 and held > self.MOST_HELD:
+            held -= len(self._rest.pop(0))
 
     @property
     def digest(self) -> str:

@@ -66,6 +66,17 @@ def test_pieces_of_any_size_give_the_same(cuts: list[int]) -> None:
     assert log.text[0] == "gpuci: schön"
 
 
+def test_a_line_that_never_ends_is_not_kept_and_hides_no_frame() -> None:
+    log = LogReader(NONCE)
+    log.MOST_HELD = 100
+    for _ in range(1000):
+        log.feed(b"x" * 40)
+    assert log.feed(frame(JOURNAL[0])) == [JOURNAL[0]]
+    log.feed(b"x" * 101)
+    log.feed(b"\n")
+    assert max(map(len, log.text)) <= 101
+
+
 def test_an_exit_code_that_is_none_is_an_end_all_the_same() -> None:
     assert fed(frame({"kind": "over", "code": "x"})).end_code == -1
 
