@@ -16,7 +16,7 @@ class LogReader:
     are the last lines that are no frames, of shells and Slurm.
     """
 
-    _KEPT_LINES = 50
+    _KEPT_LINES, _KEPT_LENGTH = 50, 4000
     MOST_HELD = 64 * 1024 * 1024  # bytes of one line
 
     def __init__(self, nonce: str) -> None:
@@ -38,8 +38,8 @@ class LogReader:
         text = b"".join([*self._rest, whole, newline]).decode("utf-8", "replace")
         self._rest = [rest]
         mark = f"{frames.WORD} {self._nonce} "
-        self.text = [*self.text, *(line for line in text.split("\n") if line and mark not in line)]
-        self.text = self.text[-self._KEPT_LINES :]
+        plain = [line for line in text.split("\n") if line and mark not in line][-self._KEPT_LINES :]
+        self.text = [*self.text, *(line[: self._KEPT_LENGTH] for line in plain)][-self._KEPT_LINES :]
         found = []
         for line in text.split("\n"):
             record = frames.parse(line + "\n", self._nonce).records if mark in line else ()
