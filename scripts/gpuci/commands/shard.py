@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpuci.commands.output import complain, say, show
+from gpuci.commands.output import complain, say, short, show
 from gpuci.commands.shard_input import ShardInput, read
 from gpuci.config import document as config_document
 from gpuci.config.model import Config
@@ -96,6 +96,7 @@ def run(environ: dict[str, str]) -> int:
     report = build_report(plan, runs, seconds=time.monotonic() - started, setup_seconds=0.0, elsewhere=True)
     write_document(out / "report.json", report_document.to_document(report))
     show(terminal.render(report, width=100, colour=False))
+    say(f"{report.verdict.replace('_', ' ')}; results: {short(out)}")
     return EXIT_CODES[report.verdict]
 
 
