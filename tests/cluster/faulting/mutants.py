@@ -34,7 +34,7 @@ MUTANTS = {
     "adopt": Mutant(
         "a job is submitted without looking whether it is there",
         ("runner-killed",),
-        ((f"{SLURM}/texts/submit.sh", '$known" in', '" in'),),
+        ((f"{SLURM}/texts/submit.sh", "case $claim,$known in", "case , in"),),
     ),
     "cleanup": Mutant(
         "a job that is to end is not cancelled",
@@ -43,7 +43,7 @@ MUTANTS = {
     ),
     "container": Mutant(
         "a job does not remove its container",
-        ("frozen",),
+        ("keeper-killed",),
         ((f"{SLURM}/batch.sh", "container_remove", ":"),),
     ),
 }

@@ -209,28 +209,34 @@ def kill_the_node(scene: Scene) -> None:
 
 @row("keeper-killed", variants=("none", "podman"), tree=LONG, runtime="podman")
 def kill_the_keeper(scene: Scene) -> None:
-    """kill -9 of our own process on the node, while tests run."""
+    """kill -9 of our own process on the node, with all that it started stopped: nothing ends by itself."""
     scene.runtime = scene.variant
     scene.start()
     many = scene.tests_ended(1)
-    victims = [pid for pid in pids() if scene.key in words(pid) and "gpuci_node.pyz slurm" in words(pid)]
-    for pid in victims:
-        os.kill(pid, signal.SIGKILL)
-    scene.planted = f"{len(victims)} killed after {many} tests"
+    ours = _pythons(scene)
+    keepers = [pid for pid in ours if "gpuci_node.pyz slurm" in words(pid)]
+    for pid in ours:
+        os.kill(pid, signal.SIGKILL if pid in keepers else signal.SIGSTOP)
+    scene.planted = f"{len(keepers)} killed, {len(ours) - len(keepers)} stopped after {many} tests"
 
 
 @row("frozen", variants=("none", "podman"), tree=LONG, runtime="podman")
 def freeze(scene: Scene) -> None:
-    """SIGSTOP to all of ours on the node but the batch script: nothing there can end by itself; then SIGINT."""
+    """SIGSTOP to all of ours on the node but the batch script, then SIGINT to the runner."""
     scene.runtime = scene.variant
     runner = scene.start()
     many = scene.tests_ended(1)
-    victims = [pid for pid in pids() if comm(pid).startswith("python") and pid != runner.pid]
-    victims = [pid for pid in victims if scene.key in words(pid) + environ(pid)]
+    victims = _pythons(scene)
     for pid in victims:
         os.kill(pid, signal.SIGSTOP)
     runner.signal(signal.SIGINT)
     scene.planted = f"{len(victims)} processes after {many} tests"
+
+
+def _pythons(scene: Scene) -> list[int]:
+    """Keeper, starter and test processes of a run."""
+    found = [pid for pid in pids() if comm(pid).startswith("python") and pid != scene.runner.pid]
+    return [pid for pid in found if scene.key in words(pid) + environ(pid)]
 
 
 def _kill_job(scene: Scene, job_id: str) -> int:
