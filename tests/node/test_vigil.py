@@ -48,8 +48,8 @@ def test_a_lease_is_read_when_it_is_due(tmp_path: Path) -> None:
     watched = vigil(lease={"path": str(path), "seconds": 20.0})
     assert watched.look(0.0, 0.0, []) == []
     assert watched.next_look(0.0) == 1.0
-    assert watched.look(19.0, 0.0, []) == []
-    (stop,) = watched.look(21.0, 0.0, [])
+    assert [watched.look(float(now), 0.0, []) for now in range(1, 20)] == [[]] * 19
+    (stop,) = watched.look(20.0, 0.0, [])
     assert isinstance(stop, Stop)
     assert (stop.verdict, stop.reason) == (
         "cancelled",
