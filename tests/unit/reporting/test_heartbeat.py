@@ -16,6 +16,7 @@ from gpuci.reporting.heartbeat import (
     WIDTH,
     Heartbeat,
     names,
+    words,
 )
 from gpuci.reporting.text import width_of
 
