@@ -257,7 +257,6 @@ class Keeper:
         end = effects.Exit(*(event[name] for name in effects.Exit._fields))
         self._gpu_seconds += (now - self._busy.pop(event["id"])) * self._engine.width(event["id"])
         self._apply(self._engine.on_exit(event["id"], end, now))
-        shutil.rmtree(self._scratch(event["id"]), ignore_errors=True)
 
     def _read_signals(self, fd: int) -> None:
         numbers = os.read(fd, 64)

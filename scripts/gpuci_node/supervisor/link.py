@@ -75,9 +75,13 @@ def _open(directory: str) -> Tuple[int, int]:
 
 
 def take(directory: str) -> None:
-    """In the starter: commands become standard input, events standard output. Raises OSError."""
-    commands = os.open(os.path.join(directory, COMMANDS), os.O_RDONLY)
-    events = os.open(os.path.join(directory, EVENTS), os.O_WRONLY)
+    """In the starter: commands become standard input, events standard output. Raises OSError.
+
+    A keeper that was killed meanwhile is not waited for (fifo(7)): the container would live for ever.
+    """
+    commands = os.open(os.path.join(directory, COMMANDS), os.O_RDONLY | os.O_NONBLOCK)
+    events = os.open(os.path.join(directory, EVENTS), os.O_WRONLY | os.O_NONBLOCK)
     for fd, standard in ((commands, 0), (events, 1)):
+        os.set_blocking(fd, True)
         os.dup2(fd, standard)
         os.close(fd)

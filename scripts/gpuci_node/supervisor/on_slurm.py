@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any, Dict
 
-from gpuci_node import processes
+from gpuci_node import contract, processes
 from gpuci_node.supervisor import allocation
 from gpuci_node.supervisor.keeper import Keeper
 
@@ -21,13 +21,20 @@ def _read(path: str) -> Dict[str, Any]:
     return document
 
 
-def _hold_lifeline() -> None:
-    """Make standard input the pipe that the batch script holds open: its end is the script's."""
+def _hold_lifeline() -> bool:
+    """Make standard input the pipe that the batch script holds open: its end is the script's.
+
+    Return whether the script is there: an end that came before us would not be heard of (poll(2)).
+    """
     path = os.path.join(os.environ["GPUCI_SCRATCH"], "tmp", "lifeline")
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     os.dup2(fd, 0)
     os.close(fd)
     os.unlink(path)
+    try:
+        return os.read(0, 1) != b""
+    except BlockingIOError:
+        return True
 
 
 def main(path: str) -> int:
@@ -35,5 +42,6 @@ def main(path: str) -> int:
     here = allocation.Here(os.uname().nodename, sys.executable, time.time())
     job = allocation.complete(_read(path), os.environ, here)
     processes.hide()  # it has the nonce of the frames, and what it says to the starter is obeyed
-    _hold_lifeline()
+    if not _hold_lifeline():
+        return contract.EXIT_CODES["cancelled"]
     return Keeper(job).run()

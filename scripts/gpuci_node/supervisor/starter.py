@@ -20,6 +20,7 @@ End of its standard input means: kill everything and leave.
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -235,6 +236,7 @@ class Starter:
                 self._selector.unregister(fd)
         child.pipes.close()
         child.pid = -1
+        shutil.rmtree(child.directory, ignore_errors=True)
         _tell("unborn", child.id)
 
     def _read_output(self, child: Child, fd: int) -> bool:
@@ -288,6 +290,8 @@ class Starter:
                 self._selector.unregister(fd)
         child.pipes.close()
         _tell_output(child.id, child.printed.end(self._allowance))
+        # Here, where tests can be: a link that they made leads nowhere else.
+        shutil.rmtree(child.directory, ignore_errors=True)
         tail = child.tail.decode("utf-8", "replace")
         name = processes.signal_name(-code) if code < 0 else None
         exit_code = code if code >= 0 else None

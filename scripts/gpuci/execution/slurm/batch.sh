@@ -87,6 +87,15 @@ give_up() {
     leave "$code"
 }
 
+# A process and what it started: what goes on would write to a scratch that is being removed.
+# shellcheck disable=SC2013,SC2329 # ids are words; traps call it
+end_all() {
+    for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
+        end_all "$child"
+    done
+    kill -s TERM "$1" 2>/dev/null
+}
+
 # shellcheck disable=SC2329 # traps call it
 # Slurm's TERM: end now, it kills after KillWait. USR1 (sbatch --signal): the time limit is near.
 on_signal() {
@@ -101,7 +110,7 @@ on_signal() {
             killer=$!
         }
     elif [ -n "$step" ]; then
-        kill -s TERM "$step" 2>/dev/null
+        end_all "$step"
     fi
 }
 
@@ -216,7 +225,9 @@ clean_up_after_others() {
 clean_up_after() (
     flock -n 7 || exit
     its_job=${1##*"/gpuci-$node-"}
-    SLURM_JOB_ID=${its_job%.*} GPUCI_SCRATCH=$1 GPUCI_JOB_DIR=$1 container_remove
+    its_job=${its_job%.*}
+    case $its_job in *[!0-9]*) exit ;; esac # of a node whose name begins like ours
+    SLURM_JOB_ID=$its_job GPUCI_SCRATCH=$1 GPUCI_JOB_DIR=$1 container_remove
     rm -rf -- "$1"
 )
 
@@ -265,7 +276,7 @@ conclude() {
         [ -n "$asked" ] && [ -n "$watcher" ] && [ ! -f "$out/verdict.json" ] || break
         sleep 0.2
     done
-    if [ -f "$out/verdict.json" ]; then
+    if [ -f "$out/verdict.json" ] && [ ! -L "$out/verdict.json" ]; then
         found=$(sed -n 's/.*"exit_code":\([0-8]\),.*/\1/p' "$out/verdict.json")
         leave "${found:-4}"
     fi
