@@ -209,7 +209,7 @@ def kill_the_node(scene: Scene) -> None:
 
 @row("keeper-killed", variants=("none", "podman"), tree=LONG, runtime="podman")
 def kill_the_keeper(scene: Scene) -> None:
-    """kill -9 of our own process on the node; what runs in a container stands still and can't end by itself."""
+    """kill -9 of our own process on the node; what runs in a container stands still by then."""
     scene.runtime = scene.variant
     scene.start()
     many = scene.tests_ended(1)
