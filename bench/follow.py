@@ -1,9 +1,9 @@
-"""What it costs to follow 12 shards: our process, the login node, over a near and a far line.
+"""What it costs to follow shards: our process, the login node, over a near and a far line.
 
-    python bench/follow.py --bed DIR [--minutes 5] [--delay 100]
+    python bench/follow.py --bed DIR [--minutes 5] [--delay 100] [--shards 12]
 
 `tests/cluster/up DIR` makes the bed; needs root. Starts `run_gpu_shard.py` for shards of a tree whose tests
-sleep five seconds each, waits until all 12 jobs run, and measures for the time that was asked for. With
+sleep five seconds each, waits until all jobs run, and measures for the time that was asked for. With
 --delay each byte between us and the login node takes so many milliseconds longer, both ways. CPU counts what
 a process starts: ours its ssh clients, sshd's the texts that we send and the Slurm clients in them (what
 slurmctld does for them is not in it). Commands are counted in sshd's log. Exit code 1 if there was more than
@@ -33,7 +33,7 @@ from tests.cluster.bed.lines import proxy  # noqa: E402
 from tests.cluster.bed.place import Place  # noqa: E402
 from tests.cluster.bed.processes import wait_for  # noqa: E402
 
-SHARDS = 12
+FILES = "abcdefghijkl"
 TICKS = os.sysconf("SC_CLK_TCK")
 TEST = """
 import time
@@ -95,15 +95,17 @@ def started(directory: Path, document: dict[str, object], tree: Path) -> subproc
         )
 
 
-def measure(host: LoginHost, directory: Path, minutes: float, delay: float) -> tuple[dict[str, str], int]:
+def measure(
+    host: LoginHost, directory: Path, minutes: float, delay: float, shards: int
+) -> tuple[dict[str, str], int]:
     """What to print, and the number of connections."""
     with line_to(host, delay) as port:
         configuration = overlay(host, port, directory, plain=True)
         tests = TEST.format(many=int(minutes * 60 / 5) + 60)
-        tree = write_tree(directory / "tree", {f"test_{letter}.py": tests for letter in "abcdefghijkl"})
-        process = started(directory, plan(tree, configuration, SHARDS), tree)
+        tree = write_tree(directory / "tree", {f"test_{letter}.py": tests for letter in FILES[:shards]})
+        process = started(directory, plan(tree, configuration, shards), tree)
         try:
-            values = window(host, process, directory, minutes * 60)
+            values = window(host, process, directory, minutes * 60, shards)
         finally:
             process.send_signal(signal.SIGTERM)
             code = process.wait()
@@ -112,12 +114,12 @@ def measure(host: LoginHost, directory: Path, minutes: float, delay: float) -> t
 
 
 def window(
-    host: LoginHost, process: subprocess.Popen[bytes], directory: Path, seconds: float
+    host: LoginHost, process: subprocess.Popen[bytes], directory: Path, seconds: float, shards: int
 ) -> dict[str, str]:
     """Measure while all shards run."""
 
     def all_run() -> bool:
-        logs = [directory / f"out/shard-{number}/log" for number in range(1, SHARDS + 1)]
+        logs = [directory / f"out/shard-{number}/log" for number in range(1, shards + 1)]
         return all(log.exists() and b'"kind":"end"' in log.read_bytes() for log in logs)
 
     assert wait_for(lambda: all_run() or process.poll() is not None, 300), (directory / "log").read_text()
@@ -146,11 +148,12 @@ def main() -> int:
     parser.add_argument("--bed", type=Path, required=True, metavar="DIR")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--delay", type=float, default=0.0, metavar="MS")
+    parser.add_argument("--shards", type=int, choices=range(1, len(FILES) + 1), default=12, metavar="N")
     args = parser.parse_args()
     place = Place(args.bed.resolve())
     with tempfile.TemporaryDirectory() as directory, login_host(place, Path(directory)) as host:
-        values, connections = measure(host, Path(directory), args.minutes, args.delay)
-    print(table([["12 shards", f"{args.delay:g} ms"], *map(list, values.items())]))
+        values, connections = measure(host, Path(directory), args.minutes, args.delay, args.shards)
+    print(table([[f"shards: {args.shards}", f"{args.delay:g} ms each way"], *map(list, values.items())]))
     print(f"connections: {connections}")
     return 0 if connections == 1 else 1
 
