@@ -60,6 +60,7 @@ class Attempt:
     submitted: float | None = None  # the last submission that may have made a job
     row: QueueRow | None = None  # what the queue said last
     claim: str = "-"  # the id of the Slurm job that runs it
+    withdrawn: bool = False  # no job of it can begin any more
     unseen_since: float | None = None  # the queue was asked and did not know it
     quiet_since: float = 0.0  # nothing new in the log
     terminal_since: float | None = None
@@ -190,5 +191,6 @@ def submission_overdue(attempt: Attempt, now: float, queue_timeout: float) -> St
 def _complete(attempt: Attempt, over_since: float, now: float) -> Step:
     """Its job is over: is its log, too?"""
     quiet = now - max(over_since, attempt.quiet_since) >= QUIET_SECONDS
-    never = attempt.claim == "-" and attempt.offset == 0 and attempt.ending is not None
-    return Step(Do.FINISH if attempt.log.end_code is not None or quiet or never else Do.WAIT)
+    never = attempt.withdrawn or (attempt.claim == "-" and attempt.offset == 0)
+    at_once = attempt.log.end_code is not None or (never and attempt.ending is not None)
+    return Step(Do.FINISH if at_once or quiet else Do.WAIT)

@@ -94,9 +94,9 @@ class Cluster:
         """What Slurm knows of a job that is over."""
         return self._ask("details", answers.parse_details, job_id, name)
 
-    def cancel(self, job_ids: Sequence[str]) -> Answer:
+    def cancel(self, job_ids: Sequence[str], timeout: float = _QUERY_SECONDS) -> Answer:
         """End these jobs; the answer is scancel's."""
-        return self._run("cancel", *job_ids)
+        return self._run("cancel", *job_ids, timeout=timeout)
 
     def withdraw(self, names: Sequence[str]) -> None:
         """Jobs of these names that did not begin by now never will."""

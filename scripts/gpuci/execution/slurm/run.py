@@ -34,6 +34,7 @@ from gpuci.results.retry import remaining_after
 from gpuci.results.verdict import shard_name
 
 _CANCEL_AGAIN_SECONDS = 10.0
+_LAST_SECONDS = 3.0
 _BUSY_SECONDS = 20.0  # from a poll on, for results: no lease is renewed meanwhile
 
 
@@ -207,7 +208,8 @@ class SlurmRun:
             attempt = by_name.get(part.name)
             if attempt is None:
                 continue  # garbled
-            attempt.claim = part.claim if part.claim != "withdrawn" else "-"
+            attempt.withdrawn = part.claim == "withdrawn"
+            attempt.claim = "-" if attempt.withdrawn else part.claim
             # Unknown (`-`) is nobody else: what can't be read for a moment was not taken over.
             attempt.held_by = "" if part.holder in (self._cluster.owner, "-") else part.holder
             news = news or bool(part.data)
@@ -337,12 +339,21 @@ class SlurmRun:
 
     def _leave(self, verdict: str, reason: str) -> None:
         self._left = True
+        if verdict == "cancelled":
+            self._cancel_at_last()
         for attempt in list(self._live):
             step = Step(Do.FINISH, reason, verdict)
             now = time.monotonic()
             self._add(attempt, self._finish.without_fetching(attempt, step, self._folder(attempt), now))
         lease = self._config.slurm["lease-seconds"]
         self._say(f"jobs that are left end by themselves when nobody renews their lease ({lease:g} s)")
+
+    def _cancel_at_last(self) -> None:
+        """Jobs that signals kept us from cancelling so far; there is little time."""
+        rows = [attempt.row for attempt in self._live if attempt.row and attempt.cancelled_at is None]
+        with contextlib.suppress(LinkLost):
+            if rows:
+                self._cluster.cancel([row.job_id for row in rows], timeout=_LAST_SECONDS)
 
     def _leave_tidy(self) -> None:
         """Remove what is not needed any more on the shared folder; what broke stays to be looked at."""

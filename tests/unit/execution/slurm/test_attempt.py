@@ -186,6 +186,13 @@ def test_a_job_that_was_cancelled_before_it_began_is_finished_at_once() -> None:
     assert advance(attempt, [row("CANCELLED")], 3.0, TIMEOUT).do is Do.FINISH
 
 
+def test_a_job_that_began_too_late_to_begin_is_finished_at_once() -> None:
+    ending = Step(Do.CANCEL, "the run was cancelled", "cancelled")
+    attempt = new(ending=ending, withdrawn=True)
+    attempt.take_log(b"gpuci: job 17 leaves at once: job withdrawn has it\n", 3.0)
+    assert advance(attempt, [row("FAILED")], 3.0, TIMEOUT).do is Do.FINISH
+
+
 @given(
     st.lists(
         st.tuples(

@@ -366,3 +366,22 @@ def test_a_job_that_began_and_that_slurm_forgot_is_not_submitted_again_by_who_ta
     login.before = lambda text: None
     assert fate(slurm_run()) == "passed"
     assert len(login.lines("submitted")) == 1
+
+
+def test_signals_that_cut_every_cancellation_short_leave_no_job(login: Login, slurm_run: Run) -> None:
+    """A second signal means to leave at once, but jobs that are known are cancelled."""
+    login.before = after_a_poll(on("withdraw", cancel), on("poll", cancel))
+    assert fate(slurm_run()) == "cancelled"
+    assert login.lines("cancelled") == ["101"]
+
+
+def after_a_poll(*acts: Callable[[str], None]) -> Callable[[str], None]:
+    """All of them, from the second poll on, when the queue has told of the job."""
+    polls: list[str] = []
+
+    def before(text: str) -> None:
+        polls.extend([text] if text == "poll" else [])
+        for act in acts if len(polls) > 1 else ():
+            act(text)
+
+    return before
