@@ -72,9 +72,13 @@ def test_greedy():
 def tear_the_journal(scene: Scene) -> None:
     """The end of journal.jsonl is missing when it is fetched."""
     count = scene.rng.randint(1, 1000)
-    scene.door.wrap("tar", TEAR.format(count=count, once=scene.scratch / "torn"))
+    torn = scene.scratch / "torn"
+    scene.door.wrap("tar", TEAR.format(count=count, once=torn))
     scene.start()
+    scene.finish(120)
     scene.planted = f"{count} bytes"
+    if not torn.exists():
+        scene.notes.append("the journal was not torn")
 
 
 @row("log-unwritable", variants=("once", "always"), tree=SHORT)
