@@ -26,15 +26,16 @@ class Clock:
         self._said = ""
         self._states: list[str] = []
         self._asked: float | None = None
+        self._skipped = False
         self._ending = 0
 
     def asks_queue(self, attempts: Sequence[Attempt], now: float) -> bool:
         """Whether a poll is to ask Slurm too: not each time while all run, when their logs say enough."""
         steady = all(attempt.began is not None and not _is_ending(attempt) for attempt in attempts)
-        if steady and self._asked is not None and now - self._asked < QUEUE_SECONDS:
-            return False
-        self._asked = now
-        return True
+        self._skipped = steady and self._asked is not None and now - self._asked < QUEUE_SECONDS
+        if not self._skipped:
+            self._asked = now
+        return not self._skipped
 
     def heard(self, now: float) -> None:
         """An answer came."""
@@ -61,6 +62,8 @@ class Clock:
     def interval(self, attempts: Sequence[Attempt], news: bool) -> float:
         """Seconds until the next look: often while something runs, ever more seldom while all wait."""
         self._ending = self._ending + 1 if any(map(_is_ending, attempts)) else 0
+        if self._ending and self._skipped:
+            return 0.0  # the log says so: what does Slurm?
         if self._ending:
             return ENDING_SECONDS if self._ending <= MOST_ENDING else RUNNING_SECONDS
         if any(attempt.began is not None or attempt.claim != "-" for attempt in attempts):

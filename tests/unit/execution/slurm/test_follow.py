@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuci.execution.log import LogReader
-from gpuci.execution.slurm.attempt import Attempt
+from gpuci.execution.slurm.attempt import Attempt, Do, Step
 from gpuci.execution.slurm.follow import (
     ENDING_SECONDS,
     FIRST_SECONDS,
@@ -89,6 +89,16 @@ def test_while_all_run_slurm_is_asked_now_and_then() -> None:
 def test_while_one_does_not_run_slurm_is_asked_each_time(other: Attempt) -> None:
     clock = Clock()
     assert [clock.asks_queue([RUNS, other], now) for now in (0.0, 0.1)] == [True, True]
+
+
+def test_when_a_log_ends_slurm_is_asked_at_once() -> None:
+    clock = Clock()
+    assert clock.asks_queue([RUNS], 0.0)
+    assert not clock.asks_queue([RUNS], 1.0)
+    ending = new("RUNNING", began=7.0, ending=Step(Do.FINISH))
+    assert clock.interval([ending], news=True) == 0.0
+    assert clock.asks_queue([ending], 1.1)
+    assert clock.interval([ending], news=False) == ENDING_SECONDS
 
 
 def test_after_a_silence_slurm_is_asked_at_once() -> None:
