@@ -85,10 +85,13 @@ class Moments:
     def __init__(self, connection: Timed, shared: str, name: str) -> None:
         self.connection, self.shared, self.name = connection, shared, name
         self.at: dict[str, float] = {}
+        self.lags: list[float] = []
         self.asked = 0
 
     def feed(self, shard: int, record: dict[str, Any]) -> None:
         """A record."""
+        if record["kind"] in ("start", "end"):
+            self.lags.append(time.time() - record["t"])
         if record["kind"] == "start":
             self.at.setdefault("first test", record["t"])
         elif record["kind"] == "end":
@@ -148,6 +151,7 @@ def measure(host: LoginHost, runs: int, *, plain: bool) -> bool:
     """Run, print; whether all is as promised."""
     rows: list[dict[str, float]] = []
     spent: list[tuple[int, int, float]] = []
+    lags: list[float] = []
     with tempfile.TemporaryDirectory() as top:
         tree = write_tree(Path(top, "tree"), {"test_one.py": TEST})
         document = plan(tree, overlay(host, host.port, Path(top), plain=plain), 1)
@@ -164,13 +168,17 @@ def measure(host: LoginHost, runs: int, *, plain: bool) -> bool:
             sessions = after["sessions"] - before["sessions"] - moments.asked
             spent.append((after["let in"] - before["let in"], sessions, seconds))
             rows.append(moments.at)
-    return report(rows, spent, plain=plain)
+            lags += moments.lags
+    return report(rows, spent, lags, plain=plain)
 
 
-def report(rows: list[dict[str, float]], spent: list[tuple[int, int, float]], *, plain: bool) -> bool:
+def report(
+    rows: list[dict[str, float]], spent: list[tuple[int, int, float]], lags: list[float], *, plain: bool
+) -> bool:
     """Print the table; whether it keeps the promises."""
     print(f"{len(rows)} runs of one test in one shard, {'without container' if plain else 'podman'}\n")
     spans = {title: [row[end] - row[start] for row in rows] for title, start, end in ROWS}
+    spans["a record is written -> it is here"] = lags
     lines = [["seconds", "median", "least", "most"]]
     for title, values in spans.items():
         lines.append([title, *(f"{of(values):.2f}" for of in (statistics.median, min, max))])
