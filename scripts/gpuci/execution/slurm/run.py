@@ -86,6 +86,7 @@ class SlurmRun:
         self._live: list[Attempt] = []
         self._done: list[ShardRun] = []
         self._spent: list[str] = []
+        self._kept: list[str] = []
         self._reasons: set[str] = set()
         self._clock = follow.Clock()
         self._polled = 0.0
@@ -281,8 +282,9 @@ class SlurmRun:
         self._live.remove(attempt)
         self._done.append(ended.run)
         self._listener.state(attempt.index, ShardState("ended", ended.fate.verdict))
-        if ended.fate.verdict in ("passed", "failed", "cancelled") and not attempt.held_by:
-            self._spent.append(attempt.name)
+        if not attempt.held_by:
+            spent = ended.fate.verdict in ("passed", "failed", "cancelled")
+            (self._spent if spent else self._kept).append(attempt.name)
         reason = f": {ended.fate.reason}" if ended.fate.reason else ""
         self._say(f"{shard_name(attempt.index)}: {ended.fate.verdict.replace('_', ' ')}{reason}")
 
@@ -356,12 +358,19 @@ class SlurmRun:
                 self._cluster.cancel([row.job_id for row in rows], timeout=_LAST_SECONDS)
 
     def _leave_tidy(self) -> None:
-        """Remove what is not needed any more on the shared folder; what broke stays to be looked at."""
-        if self._heeded and not self._left:
+        """Remove what is not needed any more on the shared folder; what broke stays to be looked at.
+
+        Of that no job may begin later, and no credential stays that none has used.
+        """
+        if self._left:
+            return
+        if self._heeded:
             self._say("nothing of this run is in the queue any more")
         try:
-            if self._spent and not self._left:
-                with self._interrupts.cutting():
+            with self._interrupts.cutting():
+                if self._spent:
                     self._cluster.remove(self._spent)
+                if self._kept:
+                    self._cluster.withdraw(self._kept)
         except (LinkLost, Interrupted):
             pass  # cleaning of a later run takes them

@@ -14,7 +14,8 @@ import pytest
 from gpuci.config.load import load_config
 from gpuci.execution.delivery.archive import Archive
 from gpuci.execution.slurm import attempt as attempt_module
-from gpuci.execution.slurm import remote
+from gpuci.execution.slurm import finish, follow, remote
+from gpuci.execution.slurm import run as run_module
 from gpuci.execution.slurm.interrupts import Interrupted
 from gpuci.execution.slurm.launch import Identity
 from gpuci.execution.slurm.run import Options, SlurmRun
@@ -127,6 +128,14 @@ def login(tmp_path: Path) -> Login:
         path.write_text(f"#!/bin/sh\n{body}\n")
         path.chmod(0o755)
     return Login(home)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FIRST_SECONDS", "LONGEST_SECONDS", "RUNNING_SECONDS", "ENDING_SECONDS"):
+        monkeypatch.setattr(follow, name, 0.1)
+    monkeypatch.setattr(finish, "_SETTLE_SECONDS", 1.0)
+    monkeypatch.setattr(run_module, "_CANCEL_AGAIN_SECONDS", 0.5)
 
 
 @pytest.fixture
@@ -366,6 +375,13 @@ def test_a_job_that_began_and_that_slurm_forgot_is_not_submitted_again_by_who_ta
     login.before = lambda text: None
     assert fate(slurm_run()) == "passed"
     assert len(login.lines("submitted")) == 1
+
+
+def test_what_was_never_submitted_can_not_begin_later(login: Login, slurm_run: Run) -> None:
+    (login.home / "refuse").write_text("sbatch: error: invalid partition specified: nosuch\n")
+    assert fate(slurm_run()) == "config_error"
+    (claim,) = login.home.glob(".local/share/gpuci/jobs/gpuci-*/claim/job")
+    assert claim.read_text() == "withdrawn\n"
 
 
 def test_signals_that_cut_every_cancellation_short_leave_no_job(login: Login, slurm_run: Run) -> None:
