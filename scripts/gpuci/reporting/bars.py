@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from gpuci.model import Plan
 from gpuci.reporting.text import about, clip, clip_middle, duration, one_line, width_of
+from gpuci.results.journal import is_number
 from gpuci.results.ownership import CPU_POOL, Ownership
 from gpuci.results.verdict import shard_name
 from gpuci_node.contract import RED_OUTCOMES, selects, worst_outcome
@@ -80,12 +81,12 @@ class ShardProgress:
 
     def feed(self, record: dict[str, Any]) -> None:
         """Take one record (as `journal.read_record` gives it); those of other shards' units are ignored."""
-        if self.began is None:
-            self.began = record.get("t")
+        if self.began is None and is_number(record.get("t")):
+            self.began = record["t"]
         kind, unit = record["kind"], record.get("unit")
         if kind == "job":  # a new try: what ran in the last one does not run any more
             self.pause("")
-        if unit not in self._tests:
+        if not isinstance(unit, str) or unit not in self._tests:
             return
         if kind == "collected":
             select = self._own.selects[unit]

@@ -110,6 +110,17 @@ def test_names(indexes: list[int], text: str) -> None:
     assert names(indexes) == text
 
 
+@pytest.mark.parametrize(
+    "record",
+    [{"kind": "job", "unit": []}, {"kind": "unknown", "unit": {}, "t": "x"}, {"kind": "unknown", "t": True}],
+)
+def test_fields_that_no_journal_has_are_not_believed(record: dict[str, Any]) -> None:
+    beat = heart(1)
+    beat.feed(1, record)
+    beat.feed(1, start(1, "a", 5.0))
+    assert beat.tick(100.0)
+
+
 def test_what_ran_on_a_lost_node_does_not_run() -> None:
     beat = heart(1)
     beat.feed(1, start(1, "a", 1.0))
