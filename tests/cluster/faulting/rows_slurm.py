@@ -101,11 +101,11 @@ def cancel_by_another(scene: Scene) -> None:
     scene.planted = f"after {many} tests"
 
 
-@row("time-limit", tree=LONG)
+@row("time-limit", tree=TreeSpec(files=3, tests=24, seconds=(0.5, 1.5)))
 def reach_the_time_limit(scene: Scene) -> None:
-    """An admin moves the end of the job to in three seconds."""
+    """An admin moves the end of the job to in three seconds; Slurm looks at limits every half minute."""
     scene.start()
-    scene.tests_ended(1)
+    scene.planted = f"after {scene.tests_ended(1, 0.1)} tests"
     job = scene.job("RUNNING")
     end = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 3))
     scene.bed.get("scontrol", "update", f"JobId={job.id}", f"EndTime={end}")

@@ -178,9 +178,9 @@ class Scene:
         """Tests that have begun (`start`) or ended (`end`) so far."""
         return [line for line in read_witness(self.witness) if line.word == word]
 
-    def tests_ended(self, least: int = 0) -> int:
-        """Wait for a moment drawn from the seed: until so many tests have ended. A third is left then."""
-        return self._until(self.rng.randint(least, max(least, len(self.planned) * 2 // 3)))
+    def tests_ended(self, least: int = 0, share: float = 0.67) -> int:
+        """Wait for a moment drawn from the seed: until so many tests, at most a share, have ended."""
+        return self._until(self.rng.randint(least, max(least, int(len(self.planned) * share))))
 
     def _until(self, many: int) -> int:
         self.wait(f"the end of {many} tests", lambda: len(self.seen("end")) >= many)
