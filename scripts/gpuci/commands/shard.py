@@ -91,7 +91,9 @@ def run(environ: dict[str, str]) -> int:
         runs = _execute(given, plan, config, out, printer, environ)
     except GpuciError as error:
         complain(error)
-        runs = never_began(plan, error)
+        runs = never_began(plan, error.verdict, error.what)
+    except KeyboardInterrupt:  # SlurmRun takes signals itself
+        runs = never_began(plan, "cancelled", "the run was stopped before it began")
     printer.close()
     report = build_report(plan, runs, seconds=time.monotonic() - started, setup_seconds=0.0, elsewhere=True)
     write_document(out / "report.json", report_document.to_document(report))
@@ -100,10 +102,9 @@ def run(environ: dict[str, str]) -> int:
     return EXIT_CODES[report.verdict]
 
 
-def never_began(plan: Plan, error: GpuciError) -> list[ShardRun]:
+def never_began(plan: Plan, verdict: str, reason: str) -> list[ShardRun]:
     """What there is to report of shards when the cluster could not be used at all."""
-    verdict = {"verdict": error.verdict, "reason": error.what}
-    return [ShardRun(shard.index, (), verdict) for shard in plan.shards]
+    return [ShardRun(shard.index, (), {"verdict": verdict, "reason": reason}) for shard in plan.shards]
 
 
 def clean(environ: dict[str, str]) -> int:

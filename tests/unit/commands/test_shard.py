@@ -1,6 +1,8 @@
 """A shard that never got to a cluster still leaves a report."""
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,15 @@ def test_what_keeps_it_from_the_cluster_is_the_verdict_of_its_tests(
     }
     assert "error: " in capsys.readouterr().err
     assert report["shards"][0]["reason"]
+
+
+def test_a_run_that_is_cancelled_before_it_reaches_the_cluster_leaves_a_report(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(shard, "_archive", stopped)
+    code = shard.run(environ)
+    report = json.loads((Path(environ["GPUCI_OUT"]) / "report.json").read_text())
+    assert (code, report["verdict"]) == (7, "cancelled")
