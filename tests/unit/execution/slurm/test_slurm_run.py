@@ -391,6 +391,14 @@ def test_signals_that_cut_every_cancellation_short_leave_no_job(login: Login, sl
     assert login.lines("cancelled") == ["101"]
 
 
+def test_nothing_is_asked_for_any_more_after_a_second_signal(login: Login, slurm_run: Run) -> None:
+    """GitHub leaves 2.5 s from the second one on."""
+    sent: list[str] = []
+    login.before = after_a_poll(sent.append, on("withdraw", cancel), on("poll", cancel))
+    assert fate(slurm_run()) == "cancelled"
+    assert sent[-1] == "cancel"
+
+
 def after_a_poll(*acts: Callable[[str], None]) -> Callable[[str], None]:
     """All of them, from the second poll on, when the queue has told of the job."""
     polls: list[str] = []
