@@ -150,7 +150,8 @@ class Finish:
 
 
 def _patient(attempt: Attempt) -> bool:
-    return attempt.unanswered < MOST_UNANSWERED
+    """Whether to ask again; how a cancelled job ended changes nothing."""
+    return attempt.ending is None and attempt.unanswered < MOST_UNANSWERED
 
 
 def _wall(attempt: Attempt, outputs: Outputs, now: float) -> float:

@@ -14,7 +14,7 @@ from gpuci.errors import GpuciError
 from gpuci.execution.log import LogReader
 from gpuci.execution.slurm.answers import Brought, Details
 from gpuci.execution.slurm.attempt import Attempt, Do, Step
-from gpuci.execution.slurm.finish import NOTHING, Finish
+from gpuci.execution.slurm.finish import MOST_UNANSWERED, NOTHING, Finish, Unanswered
 from gpuci.execution.slurm.states import QueueRow
 from gpuci.execution.transport.connection import LinkLost
 
@@ -143,3 +143,23 @@ def test_times_that_a_test_forged_are_no_times(tmp_path: Path, times: str, expec
     attempt.log.verdict = None
     ended = finish.collect(attempt, Step(Do.FINISH), tmp_path, 100.0, Brought(forged, DETAILS))
     assert ended.run.wall_seconds == expected
+
+
+class Gone(Login):
+    def fetch(self, name: str) -> bytes:
+        raise LinkLost("the link broke")
+
+
+def test_a_lost_link_is_no_answer_a_few_times(tmp_path: Path) -> None:
+    finish, attempt = Finish(Gone(), lambda seconds: None), over()  # type: ignore[arg-type]
+    for _ in range(MOST_UNANSWERED):
+        with pytest.raises(Unanswered):
+            finish.collect(attempt, Step(Do.FINISH), tmp_path, 0.0)
+    ended = finish.collect(attempt, Step(Do.FINISH), tmp_path, 0.0)
+    assert "its results can't be brought here: the link broke" in ended.run.problem
+
+
+def test_a_cancelled_try_does_not_wait_for_a_link(tmp_path: Path) -> None:
+    finish, attempt = Finish(Gone(), lambda seconds: None), over()  # type: ignore[arg-type]
+    attempt.ending = Step(Do.CANCEL, "the run was cancelled", "cancelled")
+    assert finish.collect(attempt, Step(Do.FINISH), tmp_path, 0.0).fate.verdict == "cancelled"
