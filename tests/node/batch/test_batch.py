@@ -277,6 +277,21 @@ def test_a_signal_ends_the_job_with_a_verdict(
     assert not any(map(batch.is_alive, living))
 
 
+def test_the_keeper_hears_inside_that_the_time_limit_is_near(batch: Any) -> None:
+    """The client of rootless podman does not pass USR1 on."""
+    batch.variables["GPUCI_NODE_PYTHON"] = "no-such-python"
+    client = f"trap : USR1; {sys.executable} \"$@\" <&3 & wait $!; wait $!"
+    batch.functions = f"container_run() {{ exec sh -c '{client}' sh \"$@\" 3<&0; }}\n"
+    batch.make(staying(batch))
+    script = batch.start()
+    batch.wait_for(begun(batch), "the test began")
+    os.kill(script.pid, signal.SIGUSR1)
+    ended = batch.finish(script)
+    assert ended.verdict["reason"] == "the job's time limit is near"
+    assert ended.outcomes == {"test_a.py::test_1": "passed"}
+    assert is_clean(batch)
+
+
 @pytest.mark.parametrize("step", ["unpack", "container_pull"])
 def test_a_signal_before_the_tests_is_heard_at_once(batch: Any, step: str) -> None:
     mark = batch.home / "mark"

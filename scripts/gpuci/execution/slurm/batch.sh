@@ -103,8 +103,12 @@ on_signal() {
     [ -n "$asked" ] || asked=$1
     if [ -n "$keeper" ]; then
         kill -s "$2" "$keeper" 2>/dev/null
-        # Inside, it is told by its lifeline too: the client that passes signals on dies of this one.
-        [ -z "$watcher" ] || [ "$1" = timeout ] || exec 9>&-
+        # Inside, it is told by its lifeline too: podman's client dies of TERM, and keeps USR1 to itself.
+        if [ -n "$watcher" ] && [ "$1" = timeout ]; then
+            echo over >&9
+        elif [ -n "$watcher" ]; then
+            exec 9>&-
+        fi
         [ "$1" = timeout ] || [ -n "$killer" ] || {
             (sleep 4 && kill -s KILL "$keeper") 8>&- 9>&- >/dev/null 2>&1 &
             killer=$!
