@@ -13,6 +13,8 @@ from tests.cluster.faulting.scene import NeverCame, Scene
 from tests.cluster.faulting.trees import TreeSpec
 
 LONG = TreeSpec(files=3, tests=12, seconds=(0.5, 1.5))
+# Slurm looks at limits and times of grace every half minute.
+LONGER = TreeSpec(files=3, tests=30, seconds=(0.5, 1.5))
 # Runs sbatch only when it is told to.
 GATE = 'touch {gate}/at; while [ ! -e {gate}/go ]; do sleep 0.05; done; exec "$real" "$@"'
 
@@ -101,9 +103,9 @@ def cancel_by_another(scene: Scene) -> None:
     scene.planted = f"after {many} tests"
 
 
-@row("time-limit", tree=TreeSpec(files=3, tests=24, seconds=(0.5, 1.5)))
+@row("time-limit", tree=LONGER)
 def reach_the_time_limit(scene: Scene) -> None:
-    """An admin moves the end of the job to in three seconds; Slurm looks at limits every half minute."""
+    """An admin moves the end of the job to in three seconds."""
     scene.start()
     scene.planted = f"after {scene.tests_ended(1, 0.1)} tests"
     job = scene.job("RUNNING")
@@ -173,12 +175,12 @@ def meet_a_limit(scene: Scene) -> None:
         scene.unblock()
 
 
-@row("preempted", variants=("low", "lowkill"), tree=LONG)
+@row("preempted", variants=("low", "lowkill"), tree=LONGER)
 def preempt(scene: Scene) -> None:
-    """A job of higher priority takes its node."""
+    """A job of higher priority takes its node, at once or after a time of grace."""
     scene.settings["partition"] = scene.variant
     scene.start()
-    many = scene.tests_ended(1)
+    many = scene.tests_ended(1, 0.1)
     node = scene.job("RUNNING").node
     # It has to wait for the grace time of the other, so its start is not waited for.
     words = ("sbatch", "--parsable", "-J", "blocker", "-o", "/dev/null", "--partition=high", "--mem=100")
