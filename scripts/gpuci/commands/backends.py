@@ -7,12 +7,13 @@ import getpass
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpuci.commands.common import Tree
 from gpuci.commands.output import lines_of, say
+from gpuci.config.model import Config
 from gpuci.errors import ConfigError
 from gpuci.execution.delivery.archive import archive
 from gpuci.execution.delivery.notes import undelivered
@@ -59,16 +60,16 @@ def check(args: argparse.Namespace, tree: Tree) -> None:
             why="on a cluster the profile says how many GPUs a node has, and Slurm how many jobs run at once",
             then="leave them out with --backend slurm",
         )
-    login_of(tree)
+    login_of(tree.config, tree.root, os.environ)
 
 
-def login_of(tree: Tree) -> Login:
-    """How to reach the cluster; relative files of the configuration are below ROOT. Raises ConfigError."""
-    slurm = dict(tree.config.slurm)
+def login_of(config: Config, base: Path, environ: Mapping[str, str]) -> Login:
+    """How to reach the cluster; relative files of the configuration are below `base`. Raises ConfigError."""
+    slurm = dict(config.slurm)
     for name in ("known-hosts", "identity-file"):
         if slurm[name] and not slurm[name].startswith("~"):
-            slurm[name] = str(tree.root / slurm[name])
-    return login_from(slurm, os.environ)
+            slurm[name] = str(base / slurm[name])
+    return login_from(slurm, environ)
 
 
 def _locally(args: argparse.Namespace, run: Run) -> list[ShardRun]:
@@ -116,7 +117,7 @@ def _user() -> str:
 def _on_slurm(run: Run) -> list[ShardRun]:
     """The shards as jobs; units that need no GPU are not ours to run there."""
     config = run.tree.config
-    login = login_of(run.tree)
+    login = login_of(config, run.tree.root, os.environ)
     identity = Identity(f"{_user()}/{run.tree.root.name}", run.name, 1, run.plan.sha or "")
     shards = tuple(shard.index for shard in run.plan.shards)
     options = SlurmOptions(run.out, identity, shards, registry_credential(config))

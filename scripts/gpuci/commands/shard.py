@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from gpuci.commands.backends import login_of
 from gpuci.commands.output import complain, say, short, show
 from gpuci.commands.shard_input import ShardInput, read
 from gpuci.config import document as config_document
@@ -22,7 +23,6 @@ from gpuci.execution.slurm.launch import Identity
 from gpuci.execution.slurm.registry import registry_credential
 from gpuci.execution.slurm.run import Options, SlurmRun
 from gpuci.execution.transport.connection import Connection
-from gpuci.execution.transport.login import login_from
 from gpuci.model import Plan, ShardRun, ShardState
 from gpuci.planning import document as plan_document
 from gpuci.reporting import document as report_document
@@ -118,7 +118,7 @@ def clean(environ: dict[str, str]) -> int:
         for number in _TRIES
     ]
     with tempfile.TemporaryDirectory(prefix="gpuci-") as scratch:
-        login = login_from(config.slurm, environ)
+        login = login_of(config, Path.cwd(), environ)
         with Connection(login, Path(scratch), say) as connection:
             done = clean_up(connection, config.slurm["shared-dir"], all_names, say)
     return EXIT_CODES["passed" if done else "infra"]
@@ -146,7 +146,7 @@ def _execute(
         options = Options(
             out, identity, tuple(shard.index for shard in plan.shards), registry_credential(config)
         )
-        connection = Connection(login_from(config.slurm, environ), Path(scratch), say)
+        connection = Connection(login_of(config, Path.cwd(), environ), Path(scratch), say)
         return SlurmRun(plan, config, options, connection, printer, say).run(packed)
 
 
