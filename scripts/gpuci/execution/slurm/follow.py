@@ -19,7 +19,9 @@ WAITS_SECONDS = 10.0  # in the queue before it is told why: most reasons of the 
 class Clock:
     """Intervals between polls; remembers since when there was no answer, and what was said of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, lease_seconds: float = 300.0) -> None:
+        # A lease is to be renewed a few times before it ends.
+        self._longest = min(LONGEST_SECONDS, lease_seconds / 4)
         self._waiting = FIRST_SECONDS
         self._backoff = FIRST_SECONDS
         self._silent_since: float | None = None
@@ -51,7 +53,7 @@ class Clock:
 
     def backoff(self) -> float:
         """Seconds until the next attempt to reach the cluster."""
-        seconds, self._backoff = self._backoff, min(LONGEST_SECONDS, self._backoff * GROWTH)
+        seconds, self._backoff = self._backoff, min(self._longest, self._backoff * GROWTH)
         return seconds
 
     def is_news(self, text: str) -> bool:
@@ -74,7 +76,7 @@ class Clock:
         )
         if news or before != self._states:
             self._waiting = FIRST_SECONDS
-        seconds, self._waiting = self._waiting, min(LONGEST_SECONDS, self._waiting * GROWTH)
+        seconds, self._waiting = self._waiting, min(self._longest, self._waiting * GROWTH)
         return seconds
 
 

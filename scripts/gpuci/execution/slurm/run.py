@@ -88,7 +88,7 @@ class SlurmRun:
         self._spent: list[str] = []
         self._kept: list[str] = []
         self._reasons: set[str] = set()
-        self._clock = follow.Clock()
+        self._clock = follow.Clock(float(config.slurm["lease-seconds"]))
         self._polled = 0.0
         self._disk_told = self._left = False
 

@@ -131,3 +131,10 @@ def test_a_job_that_takes_long_to_be_over_is_looked_at_less_often() -> None:
 )
 def test_why_a_shard_waits_is_told_when_it_does(attempt: Attempt, now: float, told: str) -> None:
     assert worth_telling(attempt, now) == told
+
+
+def test_leases_that_are_short_are_renewed_in_time() -> None:
+    clock = Clock(lease_seconds=8.0)
+    waiting = [clock.interval([new("PENDING", "Priority")], news=False) for _ in range(12)]
+    assert max(waiting) == 2.0
+    assert max(clock.backoff() for _ in range(12)) == 2.0
