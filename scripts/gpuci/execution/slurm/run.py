@@ -85,6 +85,7 @@ class SlurmRun:
         self._heeded = 0
         self._live: list[Attempt] = []
         self._done: list[ShardRun] = []
+        self._failed_nodes: list[str] = []
         self._spent: list[str] = []
         self._kept: list[str] = []
         self._reasons: set[str] = set()
@@ -294,11 +295,15 @@ class SlurmRun:
         rest = remaining_after(attempt.units, [ended.run])
         if not rest.units:
             return
-        exclude = [*attempt.exclude, *filter(None, [ended.fate.exclude])]
-        self._say(f"{shard_name(attempt.index)}: one more try, without {', '.join(exclude) or 'change'}")
+        node = ended.fate.exclude
+        if node and node not in self._failed_nodes:
+            self._failed_nodes.append(node)
+        without = f", without {', '.join(self._failed_nodes)}" if self._failed_nodes else ""
+        self._say(f"{shard_name(attempt.index)}: one more try{without}")
+        number = attempt.number + 1
         try:
             with self._interrupts.cutting():
-                self._create([self._launch.attempt(attempt.index, attempt.number + 1, rest.units, exclude)])
+                self._create([self._launch.attempt(attempt.index, number, rest.units, self._failed_nodes)])
         except Interrupted:
             return  # nothing of it was submitted
         except GpuciError as error:  # the results of the first try, and other shards, are not to suffer
