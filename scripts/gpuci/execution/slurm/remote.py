@@ -134,8 +134,8 @@ class Cluster:
             try:
                 answer = self._run(text, *args, stdin=stdin, timeout=timeout)
                 break
-            except LinkLost:
-                if time.monotonic() > until:
+            except LinkLost as error:
+                if time.monotonic() > until or not error.retry:
                     raise
                 self._pause(_PAUSE_SECONDS)
         if answer.code != 0:

@@ -338,6 +338,18 @@ def test_a_lost_link_is_tried_again_but_for_a_submission(here: Here, cluster: Cl
         cluster.submit({"one": "k1"})
 
 
+def test_what_will_not_change_by_itself_is_not_tried_again(here: Here) -> None:
+    def refuse(text: str, *args: str, stdin: bytes = b"", timeout: float = 60.0) -> Answer:
+        tries.append(text)
+        raise LinkLost("the login shell ended", sent=False, retry=False)
+
+    tries: list[str] = []
+    here.run = refuse  # type: ignore[method-assign]
+    with pytest.raises(LinkLost, match="the login shell ended"):
+        Cluster(here, "me", pause=lambda seconds: None).prepare(None)
+    assert len(tries) == 1
+
+
 def test_a_repeated_creation_finds_its_own(here: Here, cluster: Cluster) -> None:
     create(cluster, "one")
     _created, (held,) = create(cluster, "one")
