@@ -22,6 +22,9 @@ FORMAT = "--format=csv,noheader,nounits"
 _DEVICE_XIDS = frozenset({48, 64, 74, 79, 94, 95, 119, 120})
 _RECENT_SECONDS = 900.0
 _XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)")
+# Exit codes of nvidia-smi that are about the devices, not itself (its manual, "Return value").
+_NOT_FOUND = 6
+_LOST = 15
 # Serves other processes' kernels, and holds little itself.
 _HARMLESS = ("nvidia-cuda-mps-server",)
 
@@ -33,6 +36,7 @@ class Answer(NamedTuple):
 
     text: str
     problem: str = ""
+    code: int = 0  # that nvidia-smi left with
 
 
 class Gpu(NamedTuple):
@@ -72,6 +76,8 @@ def before(
     if "memory" not in answers:
         return _by_files(job, device_files)
     report = Report([], [])
+    if any(answer.code == _LOST for answer in answers.values()):
+        report.faults.append("nvidia-smi: a GPU has fallen off the bus, or can't be reached")
     gpus = _parsed("memory", answers, lambda text: own_gpus(text, job["gpus"]), report)
     if gpus is None:
         return report
@@ -120,7 +126,7 @@ def _parsed(name: str, answers: Mapping[str, Answer], parse: Callable[[str], Any
     """What an answer means, None if it means nothing; that is added to the report."""
     answer = answers.get(name, Answer("", "not asked"))
     problem = answer.problem
-    if not problem:
+    if not problem or (answer.code == _NOT_FOUND and _is_none(answer.text)):
         try:
             return parse(answer.text)
         except (ValueError, IndexError):
@@ -143,12 +149,16 @@ def _number(text: str) -> Optional[int]:
     return int(text)
 
 
+def _is_none(text: str) -> bool:
+    return text.strip() == "No devices were found"
+
+
 def own_gpus(text: str, ids: Sequence[str]) -> List[Gpu]:
     """The devices of the job among those of the node; raises ValueError.
 
     In a cgroup of its own a job sees its devices only, counted from 0; without one it sees all of the node.
     """
-    if text.strip() == "No devices were found":
+    if _is_none(text):
         return []
     gpus = [Gpu(number, uuid, bus, _number(used)) for number, uuid, bus, used in _rows(text, 4)]
     if any(not gpu.number.isdigit() for gpu in gpus):

@@ -65,9 +65,8 @@ def _answer(process: "subprocess.Popen[bytes]", seconds: float) -> health.Answer
     except subprocess.TimeoutExpired:
         process.kill()
         return health.Answer("", "nvidia-smi did not end in time")
-    if process.returncode != 0:
-        return health.Answer("", "nvidia-smi left with exit code %d" % process.returncode)
-    return health.Answer(out.decode("utf-8", "replace"))
+    text, code = out.decode("utf-8", "replace"), process.returncode
+    return health.Answer(text, "nvidia-smi left with exit code %d" % code if code else "", code)
 
 
 def device_files() -> int:

@@ -52,6 +52,14 @@ def test_a_good_node_is_fit() -> None:
     [
         ({"memory": MEMORY.splitlines()[0]}, ["nvidia-smi knows 1 of the 2 GPUs of this job"]),
         ({"memory": "No devices were found\n"}, ["nvidia-smi knows 0 of the 2 GPUs of this job"]),
+        (
+            {"memory": Answer("No devices were found\n", "nvidia-smi left with exit code 6", 6)},
+            ["nvidia-smi knows 0 of the 2 GPUs of this job"],
+        ),
+        (
+            {"memory": Answer("Unable to determine the device handle\n", "exit code 15", 15)},
+            ["nvidia-smi: a GPU has fallen off the bus, or can't be reached"],
+        ),
         ({"memory": MEMORY.replace(", 9", ", 20480")}, ["GPU 1: 20480 MiB of memory are in use"]),
         (
             {"processes": "GPU-b, 4242, 300, /usr/bin/python3, worker\n"},
@@ -64,9 +72,19 @@ def test_a_good_node_is_fit() -> None:
         ),
         ({"remapped rows": "0, GPU-a, 0\n1, GPU-b, 1\n"}, ["GPU 1: remapping of memory rows failed (1)"]),
     ],
-    ids=["a GPU is lost", "all are", "memory", "a process", "ECC", "retired pages", "remapped rows"],
+    ids=[
+        "a GPU is lost",
+        "all are",
+        "all are, by code",
+        "off the bus",
+        "memory",
+        "a process",
+        "ECC",
+        "retired pages",
+        "remapped rows",
+    ],
 )
-def test_what_condemns_a_node(answers: dict[str, str], faults: list[str]) -> None:
+def test_what_condemns_a_node(answers: dict[str, str | Answer], faults: list[str]) -> None:
     assert look(answers).faults == faults
 
 

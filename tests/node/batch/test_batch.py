@@ -280,7 +280,7 @@ def test_a_signal_ends_the_job_with_a_verdict(
 def test_the_keeper_hears_inside_that_the_time_limit_is_near(batch: Any) -> None:
     """The client of rootless podman does not pass USR1 on."""
     batch.variables["GPUCI_NODE_PYTHON"] = "no-such-python"
-    client = f"trap : USR1; {sys.executable} \"$@\" <&3 & wait $!; wait $!"
+    client = f'trap : USR1; {sys.executable} "$@" <&3 & wait $!; wait $!'
     batch.functions = f"container_run() {{ exec sh -c '{client}' sh \"$@\" 3<&0; }}\n"
     batch.make(staying(batch))
     script = batch.start()
