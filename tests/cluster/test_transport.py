@@ -221,6 +221,11 @@ REFUSALS: list[tuple[str, Callable[[Sshd, Path], Login], str]] = [
         r"can be read by others \(mode 0644\)",
     ),
     (
+        "key file for a group",
+        lambda s, t: s.login(key="", identity_file=loose(t, 0o640)),
+        r"can be read by others \(mode 0640\)",
+    ),
+    (
         "missing key file",
         lambda s, t: s.login(key="", identity_file=str(t / "nope")),
         "slurm.identity-file: .* can't be read",
@@ -234,9 +239,9 @@ REFUSALS: list[tuple[str, Callable[[Sshd, Path], Login], str]] = [
 ]
 
 
-def loose(directory: Path) -> str:
+def loose(directory: Path, mode: int = 0o644) -> str:
     key = new_key(directory / "k")
-    key.chmod(0o644)
+    key.chmod(mode)
     return str(key)
 
 
