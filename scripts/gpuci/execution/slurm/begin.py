@@ -64,7 +64,9 @@ class Beginning:
             return
         try:
             submitted, queue_error = self._cluster.submit({attempt.name: attempt.key for attempt in due})
-        except (LinkLost, Garbled):
+        except (LinkLost, Garbled) as error:
+            if isinstance(error, LinkLost) and not error.sent:
+                return  # still due
             self._say("no answer to the submission: the queue will tell what became of it")
             for attempt in due:
                 _may_exist(attempt, now)
@@ -74,7 +76,7 @@ class Beginning:
                 _may_exist(attempt, now)
             raise
         if queue_error is not None:
-            self._postpone(due, messages.explain(queue_error, 1), now)
+            self._not_now(due, messages.explain(queue_error, 1), now)
         taken = [answer.name for answer in submitted if not answer.code]
         if taken and not self._told:
             self._told = True
@@ -96,9 +98,15 @@ class Beginning:
         elif message.kind in ("down", "later"):
             self._postpone([attempt], message, now)
         else:
-            attempt.submit_at = None
-            text = "; ".join(filter(None, (message.what, message.why, message.then)))
-            attempt.ending = Step(Do.FINISH, text, "config_error")
+            _refuse(attempt, message)
+
+    def _not_now(self, due: Sequence[Attempt], message: messages.Message, now: float) -> None:
+        """The queue could not be looked at. What never worked in this run, and is refused, will not work."""
+        if message.kind != "refused" or self._told:
+            self._postpone(due, message, now)
+            return
+        for attempt in due:
+            _refuse(attempt, message)
 
     def _postpone(self, attempts: Sequence[Attempt], message: messages.Message, now: float) -> None:
         if message.what != self._why_not:
@@ -107,6 +115,12 @@ class Beginning:
         for attempt in attempts:
             attempt.submit_at = now + _AGAIN_SECONDS
             attempt.postponed = (attempt.postponed or (now, ""))[0], message.what
+
+
+def _refuse(attempt: Attempt, message: messages.Message) -> None:
+    attempt.submit_at = None
+    text = "; ".join(filter(None, (message.what, message.why, message.then)))
+    attempt.ending = Step(Do.FINISH, text, "config_error")
 
 
 def _may_exist(attempt: Attempt, now: float) -> None:

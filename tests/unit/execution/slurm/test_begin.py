@@ -130,6 +130,18 @@ def test_what_is_refused_ends_with_words() -> None:
     assert "partition" in one.ending.reason
 
 
+def test_a_queue_that_can_never_be_asked_is_no_reason_to_wait() -> None:
+    one, _said = submit(([], "squeue: fatal: Could not establish a configuration source"))
+    assert one.ending is not None
+    assert (one.submit_at, one.ending.verdict) == (None, "config_error")
+    assert "slurm.conf" in one.ending.reason
+
+
+def test_what_was_surely_not_sent_is_still_due() -> None:
+    one, said = submit(LinkLost("no login node can be reached", sent=False))
+    assert (one.submit_at, one.submissions, said) == (0.0, 0, [])
+
+
 def test_a_submission_that_a_signal_cut_short_may_have_made_a_job() -> None:
     begin, _said = beginning(Cluster(Interrupted()))
     one = attempt("one")
