@@ -324,6 +324,17 @@ def test_a_login_host_that_dies_is_replaced_by_the_next(shared: Sshd, server: Ss
         server.start()
 
 
+def test_a_host_that_refuses_us_is_not_asked_again_while_another_one_is_waited_for(
+    server: Sshd, tmp_path: Path
+) -> None:
+    hosts = (f"nobody-like-that@127.0.0.1:{server.port}", f"127.0.0.1:{free_port()}")
+    connection = connect(server.login(hosts=hosts, patience=1.5), tmp_path)
+    with pytest.raises(LinkLost, match="no login node can be reached"):
+        connection.open()
+    assert connection.counts.attempts > 2
+    assert server.log.read_text().count("Invalid user") == 1
+
+
 def test_no_login_host_at_all_is_not_the_configurations_fault(shared: Sshd, tmp_path: Path) -> None:
     login = shared.login(hosts=(f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"), patience=0.5)
     with pytest.raises(LinkLost) as caught:
