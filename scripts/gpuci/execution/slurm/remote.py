@@ -116,9 +116,8 @@ class Cluster:
         self._run("remove", self.shared, self.owner, *names)
 
     def _run(self, text: str, *args: str, stdin: bytes = b"", timeout: float = _QUERY_SECONDS) -> Answer:
-        return self._connection.run(
-            (_TEXTS / f"{text}.sh").read_text("utf-8"), *args, stdin=stdin, timeout=timeout
-        )
+        parts = ((_TEXTS / f"{name}.sh").read_text("utf-8") for name in ("begin", text))
+        return self._connection.run("".join(parts), *args, stdin=stdin, timeout=timeout)
 
     def _ask(
         self,

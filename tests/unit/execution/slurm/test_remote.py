@@ -36,7 +36,7 @@ class Here:
         self.sent: list[str] = []
 
     def run(self, text: str, *args: str, stdin: bytes = b"", timeout: float = 60.0) -> Answer:
-        self.sent.append(text.splitlines()[1].split()[1])
+        self.sent.append(text.rpartition("# shellcheck shell=sh\n")[2].split()[1])
         if self.lose:
             self.lose -= 1
             raise LinkLost("the link is gone")
@@ -379,3 +379,19 @@ def test_a_poll_that_leaves_out_a_job_is_no_answer() -> None:
 
     with pytest.raises(answers.Garbled):
         Cluster(Nothing(), "me").poll({"one": 0}, queue=False)
+
+
+def test_programs_that_only_a_login_shell_finds_are_found(here: Here, tmp_path: Path) -> None:
+    """`. /etc/profile` in the text is led to a file of ours: the machine's own is not ours to write."""
+    profile = tmp_path / "profile"
+    profile.write_text(f"PATH={tmp_path}/bin:$PATH\n")
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    for name in ("sh", "mkdir", "uname", "sha256sum", "tar"):
+        (plain / name).symlink_to(shutil.which(name) or name)
+    here.path = str(plain)
+    run = here.run
+    here.run = lambda text, *args, **more: run(  # type: ignore[method-assign]
+        text.replace("/etc/profile", str(profile)), *args, **more
+    )
+    assert Cluster(here, "me").prepare(None).missing == ()

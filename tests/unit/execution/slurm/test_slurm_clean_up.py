@@ -20,7 +20,7 @@ class Login:
         self.lose, self.fail, self.down = lose, fail, down
 
     def run(self, text: str, *args: str, stdin: bytes = b"", timeout: float = 60.0) -> Answer:
-        word = text.splitlines()[1].split()[1].rstrip(":")
+        word = text.rpartition("# shellcheck shell=sh\n")[2].split()[1].rstrip(":")
         self.asked.append(word)
         if word == self.lose:
             self.lose = ""
