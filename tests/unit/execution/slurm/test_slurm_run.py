@@ -95,7 +95,8 @@ class Login:
         pass
 
     def run(self, text: str, *args: str, stdin: Any = b"", timeout: float = 60.0) -> Answer:
-        words = [line.split()[1] for line in text.splitlines()[:2] if ": " in line]
+        head = text.rpartition("# shellcheck shell=sh\n")[2].splitlines()[:2]
+        words = [line.split()[1] for line in head if ": " in line]
         self.before(words[0])
         done = subprocess.run(
             ["sh", "-c", text, "gpuci", *args],
