@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -17,7 +19,7 @@ from typing import Any
 
 from tests.cluster.bed.handle import Bed
 from tests.cluster.bed.place import GPU_NODES, USER, Place
-from tests.cluster.faulting.door import Door
+from tests.cluster.faulting.door import Door, comm, environ, pids, words
 from tests.cluster.faulting.rows import Row
 from tests.cluster.faulting.runner import Product, Runner
 from tests.cluster.faulting.trees import Seen, read_witness, write_tree
@@ -279,6 +281,7 @@ class Scene:
         self.unblock()
         if jobs := [job.id for job in self.jobs() or [] if not job.over]:
             self.bed.root("scancel", *jobs)
+        self._end_what_is_left()
         self.watch.stop()
         for door in self.doors:
             door.stop()
@@ -287,6 +290,16 @@ class Scene:
         self.unmount()
         for folder in (self.top, self.shared, self.scratch):
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _end_what_is_left(self) -> None:
+        """A red run, or a mutant, can leave processes and containers; the next run is not to meet them."""
+        if self.runtime == "podman":
+            names = [f"gpuci-{job.id}" for job in self.jobs() or []]
+            self.bed.as_ci("podman", "rm", "--force", "--ignore", "--time=0", "none", *names)
+        for pid in pids():
+            if pid != os.getpid() and comm(pid) != "sshd" and self.key in words(pid) + environ(pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def _keep(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
