@@ -103,6 +103,12 @@ class Unit:
     expected_seconds: float
     timeout_seconds: float
     tests: int = 0
+    longest_timeout_seconds: float = 0.0  # that a mark gives a test of its file, 0: none
+
+    @property
+    def longest_test_seconds(self) -> float:
+        """No test of it may take longer, as far as source tells."""
+        return max(self.timeout_seconds, self.longest_timeout_seconds)
 
 
 @dataclass(frozen=True)

@@ -173,6 +173,7 @@ _UNIT: dict[str, _Reader] = {
     "expected_seconds": _seconds,
     "timeout_seconds": _seconds,
     "tests": _count,
+    "longest_timeout_seconds": _seconds,
 }
 _SHARD: dict[str, _Reader] = {
     "index": _count,

@@ -167,6 +167,7 @@ def _units(
             expected_seconds=piece.seconds,
             timeout_seconds=config.node.timeout,
             tests=len(piece.tests),
+            longest_timeout_seconds=max((target.timeout or 0.0 for target in file.targets), default=0.0),
         )
         for i, piece in enumerate(pieces)
     )

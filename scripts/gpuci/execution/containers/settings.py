@@ -22,6 +22,7 @@ _ENGINE_REFUSED: Mapping[str, str] = {
     "--env-host": "container.env names the variables that the container gets",
     "--log-driver": "the output goes to the job's log",
     "--name": "the name is what cleans the container up",
+    "--pid": "the container's first process ends all others in it",
     "--pull": "the image is pulled once, before the tests, and never by a test",
     "--replace": "gpuci removes the container of a job itself",
     "--restart": "a container dies with its job",

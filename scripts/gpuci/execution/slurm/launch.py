@@ -98,7 +98,8 @@ class Launch:
             care=jobs.Care(
                 lease=f"{directory}/lease",
                 lease_seconds=self.config.slurm["lease-seconds"],
-                stall_seconds=self.config.slurm["log-stall-seconds"],
+                # A test that may be silent for longer is not to be ended for that.
+                stall_seconds=max(self.config.slurm["log-stall-seconds"], _longest_test(attempt) + 60.0),
                 setup=container["setup"],
             ),
         )
@@ -111,7 +112,7 @@ class Launch:
             comment=names.comment(who.repository, who.run, who.sha, who.approver, attempt.key),
             job_dir=directory,
             expected_seconds=sum(unit.expected_seconds for unit in attempt.units) / max(1, profile.gpus),
-            longest_timeout=max(unit.timeout_seconds for unit in attempt.units),
+            longest_timeout=_longest_test(attempt),
             excluded=attempt.exclude,
         )
         return batch_script(
@@ -137,3 +138,7 @@ class Launch:
         if container["runtime"] == "none" and self.config.node.python:
             return {**container, "python": self.config.node.python}
         return container
+
+
+def _longest_test(attempt: Attempt) -> float:
+    return max(unit.longest_test_seconds for unit in attempt.units)
