@@ -109,6 +109,8 @@ def advance(attempt: Attempt, rows: Sequence[QueueRow] | None, now: float, queue
     """Take what the queue said (None: it did not answer) and decide. The log was taken before."""
     if attempt.held_by:
         return Step(Do.FINISH, f"another runner follows it now ({attempt.held_by})", "infra")
+    if attempt.ending is not None and attempt.submitted is None:
+        return Step(Do.FINISH)  # refused: there is no job
     if rows is None:
         return Step(Do.WAIT)
     attempt.row = own_row(attempt, rows) or attempt.row

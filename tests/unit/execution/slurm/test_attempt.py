@@ -179,6 +179,7 @@ def test_a_cancelled_job_that_may_still_be_made_is_waited_for() -> None:
 def test_a_job_that_was_refused_is_not_waited_for() -> None:
     attempt = new(submitted=None, ending=Step(Do.FINISH, "no such partition", "config_error"))
     assert advance(attempt, [], 1.0, TIMEOUT).do is Do.FINISH
+    assert advance(attempt, None, 1.0, TIMEOUT).do is Do.FINISH
 
 
 def test_a_job_that_was_cancelled_before_it_began_is_finished_at_once() -> None:

@@ -385,6 +385,11 @@ def test_what_was_never_submitted_can_not_begin_later(login: Login, slurm_run: R
     assert claim.read_text() == "withdrawn\n"
 
 
+def test_a_login_node_without_the_settings_of_slurm_ends_the_run(login: Login, slurm_run: Run) -> None:
+    (login.home / "down").write_text("squeue: fatal: Could not establish a configuration source\n")
+    assert fate(slurm_run()) == "config_error"
+
+
 def test_signals_that_cut_every_cancellation_short_leave_no_job(login: Login, slurm_run: Run) -> None:
     """A second signal means to leave at once, but jobs that are known are cancelled."""
     login.before = after_a_poll(on("withdraw", cancel), on("poll", cancel))
