@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from gpuci.commands import shard
 from gpuci.commands.output import complain
 from gpuci.errors import GpuciError
+from gpuci.execution.transport.login import SECRETS
 
 
 def main(argv: list[str]) -> int:
@@ -22,8 +23,11 @@ def main(argv: list[str]) -> int:
     if what is None:
         print("usage: run_gpu_shard.py [clean-up]", file=sys.stderr)
         return 2
+    environ = dict(os.environ)
+    for name in SECRETS:
+        os.environ.pop(name, None)  # what we start, such as git, has no use for them
     try:
-        return what(dict(os.environ))
+        return what(environ)
     except GpuciError as error:
         complain(error)
         return error.exit_code

@@ -103,7 +103,7 @@ def parse_created(out: bytes) -> tuple[frozenset[str], tuple[Held, ...]]:
                 created.add(name)
             case ["left", _name]:
                 continue
-            case ["exists", name, holder, age, token] if age.lstrip("-").isdecimal():
+            case ["exists", name, holder, age, token] if _counts(age.lstrip("-")):
                 held.append(Held(name, holder, int(age), token))
             case _:
                 raise Garbled(line[:200])
@@ -121,7 +121,7 @@ def parse_submitted(out: bytes) -> tuple[tuple[Submitted, ...], str | None]:
         code, _, text = rest.partition(" ")
         if word == "known":
             submitted.append(Submitted(name, None, ""))
-        elif word == "answer" and code.isdecimal():
+        elif word == "answer" and _counts(code):
             submitted.append(Submitted(name, int(code), text.replace(LINE_SEPARATOR, "\n").strip()))
         else:
             raise Garbled(line[:200])
@@ -142,13 +142,13 @@ def parse_poll(out: bytes, *, queue: bool = True) -> Poll:
         words = _text(out[at:end]).split(" ")
         at = end + 1
         match words:
-            case ["log", name, holder, claim, size, count] if size.isdecimal() and count.isdecimal():
+            case ["log", name, holder, claim, size, count] if _counts(size) and _counts(count):
                 data = out[at : at + int(count)]
                 at += int(count) + 1
                 if out[at - 1 : at] != b"\n":
                     raise Garbled(f"bytes of {name} are missing")
                 parts.append(LogPart(name, holder, claim, int(size), data))
-            case ["queue", code] if code.isdecimal():
+            case ["queue", code] if _counts(code):
                 text = _text(out[at:])
                 return Poll(tuple(parts), text) if code == "0" else Poll(tuple(parts), None, text.strip())
             case _:
@@ -161,7 +161,7 @@ def parse_details(out: bytes) -> Details:
     first, *others = _lines(out) or [""]
     word, _, rest = first.partition(" ")
     code, _, text = rest.partition(" ")
-    if word != "scontrol" or not code.isdecimal():
+    if word != "scontrol" or not _counts(code):
         raise Garbled(first[:200])
     accounting = [line.removeprefix("sacct ") for line in others if line.startswith("sacct ")]
     return Details(int(code), text.replace(LINE_SEPARATOR, "\n").strip(), "\n".join(accounting))
@@ -190,6 +190,11 @@ def _decoded(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except ValueError as error:
         raise Garbled(f"no base64: {text[:80]}") from error
+
+
+def _counts(text: str) -> bool:
+    """Whether it is a number that int() takes: it refuses one of more than 4,300 digits."""
+    return text.isascii() and text.isdecimal() and len(text) < 19
 
 
 def _lines(out: bytes) -> list[str]:

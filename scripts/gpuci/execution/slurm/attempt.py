@@ -22,6 +22,9 @@ SETTLE_SECONDS = 30.0  # after an ambiguous answer: slurmctld may still make the
 LOST_SECONDS = 60.0  # the controller answers, but knows no such job any more
 QUIET_SECONDS = 6.0  # a job is over: its log is complete when nothing came for so long (NFS caches 3 s)
 MOST_SUBMISSIONS = 3
+END_SECONDS = (
+    900.0  # a log ended, and Slurm does not say so: its controller is away, or the job hangs in COMPLETING
+)
 
 
 class Do(Enum):
@@ -111,6 +114,8 @@ def advance(attempt: Attempt, rows: Sequence[QueueRow] | None, now: float, queue
         return Step(Do.FINISH, f"another runner follows it now ({attempt.held_by})", "infra")
     if attempt.ending is not None and attempt.submitted is None:
         return Step(Do.FINISH)  # refused: there is no job
+    if attempt.log.end_code is not None and now - attempt.quiet_since >= END_SECONDS:
+        return Step(Do.FINISH, f"its log ended, and Slurm did not end the job for {END_SECONDS:g} s", "infra")
     if rows is None:
         return Step(Do.WAIT)
     attempt.row = own_row(attempt, rows) or attempt.row

@@ -201,7 +201,7 @@ def _value_of(key: str, line: str) -> str:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
+    return int(text) if text.isdecimal() and len(text) < 19 else None
 
 
 def _seconds(text: str) -> float | None:

@@ -217,3 +217,11 @@ def test_nothing_is_submitted_again_that_ran(events: list[tuple[str | None, floa
         assert not (ran and step.do is Do.SUBMIT)
         if step.do is Do.FINISH:
             return
+
+
+@pytest.mark.parametrize("rows", [None, [row("COMPLETING")]], ids=["controller away", "completing"])
+def test_a_job_whose_log_ended_is_not_waited_for_without_end(rows: list[QueueRow] | None) -> None:
+    attempt = over(new(claim="17"))
+    assert advance(attempt, rows, module.END_SECONDS - 1, TIMEOUT).do is Do.WAIT
+    step = advance(attempt, rows, module.END_SECONDS, TIMEOUT)
+    assert (step.do, step.verdict) == (Do.FINISH, "infra")

@@ -358,8 +358,15 @@ def test_a_repeated_creation_finds_its_own(here: Here, cluster: Cluster) -> None
 
 @pytest.mark.parametrize(
     "out",
-    [b"", b"log one me - 5 5\nab", b"log one me - x 5\n", b"queue\n", b"log one me - 2 2\nabXqueue 0\n"],
-    ids=["empty", "cut", "no number", "no code", "no line end"],
+    [
+        b"",
+        b"log one me - 5 5\nab",
+        b"log one me - x 5\n",
+        b"log one me - 1 " + b"9" * 5000 + b"\n",
+        b"queue\n",
+        b"log one me - 2 2\nabXqueue 0\n",
+    ],
+    ids=["empty", "cut", "no number", "a number without end", "no code", "no line end"],
 )
 def test_a_garbled_poll_is_no_answer(out: bytes) -> None:
     with pytest.raises(answers.Garbled):
