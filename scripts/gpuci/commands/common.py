@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import shlex
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -110,6 +112,7 @@ def load_tree(args: argparse.Namespace) -> Tree:
     root = _root(args)
     if not args.config and not os.path.lexists(root / CONFIG_FILE):
         say(f"no {CONFIG_FILE} {_searched(root)} is read as one package")
+    _tell_of_unread(root / CONFIG_FILE, args.config)
     packages = args.packages or os.environ.get(PACKAGES_VARIABLE) or None
     config = load_config(root, [Path(name) for name in args.config], packages=packages)
     if getattr(args, "expression", None):
@@ -120,6 +123,14 @@ def load_tree(args: argparse.Namespace) -> Tree:
 
 def _searched(root: Path) -> str:
     return "here or above: this directory" if root == Path.cwd() else f"in {short(root)}: it"
+
+
+def _tell_of_unread(own: Path, given: Sequence[str]) -> None:
+    """Files of --config replace ROOT's own; who means to lay them over it gives both."""
+    if not given or not own.is_file() or own.resolve() in {Path(name).resolve() for name in given}:
+        return
+    both = " ".join(f"--config {shlex.quote(short(Path(name)))}" for name in (own, *given))
+    say(f"{short(own)} is not read, because --config names other files; give both: {both}")
 
 
 def find_tests(tree: Tree) -> Manifest:

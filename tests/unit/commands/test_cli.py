@@ -122,6 +122,26 @@ def test_a_setting_that_names_nothing_is_said(
     assert [text for text in says if text not in " ".join(err.split())] == []
 
 
+@pytest.mark.parametrize(
+    ("files", "unread"),
+    [
+        ((), False),
+        (("over.yml",), True),
+        ((".github/gpuci.yml", "over.yml"), False),
+        (("a/../.github/gpuci.yml",), False),
+    ],
+)
+def test_a_configuration_that_others_replace_is_named(
+    tree: Path, capsys: pytest.CaptureFixture[str], files: tuple[str, ...], unread: bool
+) -> None:
+    (tree / "over.yml").write_text("packages: [a]\n")
+    given = [word for file in files for word in ("--config", f"{tree}/{file}")]
+    code, _out, err = run(capsys, "plan", str(tree), *given)
+    told = " ".join(err.split())
+    both = f"give both: --config {tree}/.github/gpuci.yml --config {tree}/over.yml"
+    assert (code, both in told, "gpuci.yml is not read" in told) == (0, unread, unread)
+
+
 BAD = {
     "no such root": (["plan", "no/such/dir"], "no/such/dir is not a directory"),
     "no such test": (["explain", "a/test_a.py::test_wid", "{tree}"], "near: a/test_a.py::test_wide"),
