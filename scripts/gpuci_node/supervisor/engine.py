@@ -13,6 +13,7 @@ from gpuci_node.supervisor import limits, records, spec
 from gpuci_node.supervisor.book import Book
 from gpuci_node.supervisor.effects import Effects, Exit, Kill, Start, Tell, Write
 from gpuci_node.supervisor.merges import Merges
+from gpuci_node.supervisor.opening import no_pytest
 from gpuci_node.supervisor.parents import Parents, Source
 from gpuci_node.supervisor.process import LEAVE_SECONDS, Assignment, Living, Process, Task, cause
 from gpuci_node.supervisor.waiting import Waiting
@@ -371,7 +372,9 @@ class Engine:
 
     def _on_broken(self, process: Process, record: Json, now: float) -> Effects:
         process.broken = record["text"]
-        return []
+        # On a cluster nobody looked before whether the Python that was named has pytest.
+        on_cluster = self._job.get("link") is not None
+        return [no_pytest(process.broken)] if on_cluster and not self.outcomes else []
 
     def _on_note(self, process: Process, record: Json, now: float) -> Effects:
         return [self._book.note(process, record["topic"], record["text"], level=record["level"])]

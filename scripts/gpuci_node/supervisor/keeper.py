@@ -37,7 +37,8 @@ _SAME_MOMENT = 0.4
 _NEVER_STARTED: Dict[str, Any] = {"code": None, "signal": None, "tail": "", "left_over": 0, "born": False}
 
 _CANCELLED = Judged("cancelled", "ended by a signal")
-_NEARLY_OVER = Judged("timeout", "the job's time limit is near")
+_TIME_LIMIT = "its tests were ended (slurm.time-limit, else from the plan)"
+_NEARLY_OVER = Judged("timeout", "the job's time limit is near: " + _TIME_LIMIT)
 _NOBODY = Judged("cancelled", "whoever started the job ended it, or is gone")
 _STARTER_DIED = Judged("infra", "the process that starts the tests died")
 
@@ -128,7 +129,8 @@ class Keeper:
         now = time.monotonic()
         job_deadline = self._job_deadline()
         if job_deadline is not None and now >= job_deadline:
-            self.end(Judged("timeout", "the job did not end within %g s" % self._job["deadline_seconds"]))
+            text = "the job did not end within %g s: " % self._job["deadline_seconds"]
+            self.end(Judged("timeout", text + _TIME_LIMIT))
         if self._kill_at is not None and now >= self._kill_at:
             for process_id in self._engine.running:
                 self.command("kill", process_id)

@@ -5,6 +5,7 @@ Runs on the compute node (Python >= 3.8, standard library only).
 
 from typing import Any, Dict, List, Optional
 
+from gpuci_node.supervisor.effects import Stop
 from gpuci_node.supervisor.verdicts import Judged
 
 START_SECONDS = 300.0  # for a container to start from an image that is there
@@ -68,6 +69,12 @@ def not_started(code: Optional[int], said: str) -> Judged:
     how = "did not start within %g s" % START_SECONDS if code is None else "ended with exit code %d" % code
     reason = "the container %s%s" % (how, words)
     return Judged("infra", reason, reason)
+
+
+def no_pytest(said: str) -> Stop:
+    """The first test process could not import pytest; `said` names its Python."""
+    then = "name the Python that has pytest, such as /opt/venv/bin/python, or install pytest in the image"
+    return Stop("config_error", "container.python: %s; %s" % (said, then))
 
 
 def lost_devices(outside: int, inside: int) -> Optional[Judged]:

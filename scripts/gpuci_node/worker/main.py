@@ -64,6 +64,8 @@ def run(spec: Dict[str, Any], parent: warm.Parent) -> Tuple[int, bool]:
     try:
         import pytest
 
+        if not hasattr(pytest, "Config"):  # new in 7.0
+            raise ImportError("pytest %s is older than 7.0" % pytest.__version__)
         from gpuci_node.worker.plugin import WorkerPlugin
     except ImportError as error:
         channel.send("broken", text=_no_pytest(error))

@@ -21,6 +21,7 @@ from gpuci.schemas import load_schema
 from gpuci_node.contract import EXIT_CODES
 
 PASSES = {"test_a.py": "def test_1(): pass\ndef test_2(): pass\n"}
+NEARLY_OVER = "the job's time limit is near: its tests were ended (slurm.time-limit, else from the plan)"
 # Says that it began, and stays.
 STAYS = {
     "test_a.py": (
@@ -157,6 +158,31 @@ def test_a_python_that_is_not_in_the_container_is_the_configurations_fault(batch
     assert "container.python" in ended.verdict["reason"]
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("raise ImportError(\"No module named 'pytest'\")\n", "No module named 'pytest'"),
+        ("__version__ = '6.2.5'\n", "pytest 6.2.5 is older than 7.0"),
+    ],
+    ids=["none", "an old one"],
+)
+def test_a_python_without_pytest_is_the_configurations_fault_before_any_test(
+    batch: Any, content: str, why: str
+) -> None:
+    (batch.home / "pytest.py").write_text(content)
+    run = f'PYTHONPATH={batch.home} exec {sys.executable} "$@"'
+    batch.functions = f"container_run() {{ {run}; }}\n"
+    batch.make({**PASSES, "test_b.py": "def test_3(): assert 0\n"})
+    ended = batch.run()
+    assert judged(ended) == "config_error"
+    assert ended.verdict["reason"] == (
+        f"container.python: {sys.executable} has no usable pytest: {why}; name the Python that has pytest, "
+        "such as /opt/venv/bin/python, or install pytest in the image"
+    )
+    assert set(ended.outcomes.values()) <= {"not_finished"}
+    assert ended.verdict["fault"] is None
+
+
 def test_without_python_on_the_node_the_keeper_runs_where_the_tests_do(batch: Any) -> None:
     batch.variables["GPUCI_NODE_PYTHON"] = "no-such-python"
     batch.make(PASSES)
@@ -254,7 +280,7 @@ def begun(batch: Any) -> Callable[[], bool]:
     [
         (signal.SIGTERM, False, "cancelled", "ended by a signal"),
         (signal.SIGTERM, True, "cancelled", "ended by a signal"),
-        (signal.SIGUSR1, False, "timeout", "the job's time limit is near"),
+        (signal.SIGUSR1, False, "timeout", NEARLY_OVER),
     ],
     ids=["TERM", "TERM to all, as scancel does", "USR1"],
 )
@@ -287,13 +313,27 @@ def test_the_keeper_hears_inside_that_the_time_limit_is_near(batch: Any) -> None
     batch.wait_for(begun(batch), "the test began")
     os.kill(script.pid, signal.SIGUSR1)
     ended = batch.finish(script)
-    assert ended.verdict["reason"] == "the job's time limit is near"
+    assert ended.verdict["reason"] == NEARLY_OVER
     assert ended.outcomes == {"test_a.py::test_1": "passed"}
     assert is_clean(batch)
 
 
+@pytest.mark.parametrize(
+    ("number", "verdict", "reason"),
+    [
+        (signal.SIGTERM, "cancelled", "ended by a signal before the tests began"),
+        (
+            signal.SIGUSR1,
+            "timeout",
+            "the job's time limit came before the tests began (slurm.time-limit, else from the plan)",
+        ),
+    ],
+    ids=["TERM", "USR1"],
+)
 @pytest.mark.parametrize("step", ["unpack", "container_pull"])
-def test_a_signal_before_the_tests_is_heard_at_once(batch: Any, step: str) -> None:
+def test_a_signal_before_the_tests_is_heard_at_once(
+    batch: Any, step: str, number: int, verdict: str, reason: str
+) -> None:
     mark = batch.home / "mark"
     if step == "unpack":
         batch.program("tar", f": >'{mark}'; exec sleep 600\n")
@@ -302,10 +342,10 @@ def test_a_signal_before_the_tests_is_heard_at_once(batch: Any, step: str) -> No
     batch.make(PASSES)
     script = batch.start()
     batch.wait_for(mark.exists, "the step began")
-    os.kill(script.pid, signal.SIGTERM)
+    os.kill(script.pid, number)
     ended = batch.finish(script)
-    assert judged(ended) == "cancelled"
-    assert ended.verdict["reason"] == "ended by a signal before the tests began"
+    assert judged(ended) == verdict
+    assert ended.verdict["reason"] == reason
     assert is_clean(batch)
 
 

@@ -19,6 +19,7 @@ node=${SLURMD_NODENAME:-$(uname -n)}
 job=${SLURM_JOB_ID:-0}
 out=$GPUCI_JOB_DIR/out
 claim=$GPUCI_JOB_DIR/claim
+limit='slurm.time-limit, else from the plan'
 token='' scratch='' keeper='' step='' asked='' caught='' killer='' watcher=''
 read -r token <"$GPUCI_JOB_DIR/token"
 
@@ -131,7 +132,7 @@ await() {
 end_if_asked() {
     case $asked in
     cancelled) give_up cancelled 'ended by a signal before the tests began' ;;
-    timeout) give_up timeout "the job's time limit came before the tests began" ;;
+    timeout) give_up timeout "the job's time limit came before the tests began ($limit)" ;;
     esac
 }
 
@@ -287,7 +288,7 @@ conclude() {
     case $asked,$code in
     ,4) leave 4 ;; # it said in the log why it can't be written
     ,*) give_up infra "the keeper on $node left without a verdict (exit code $code)" ;;
-    timeout,*) give_up timeout "the job's time limit is near, and the keeper left without a verdict" ;;
+    timeout,*) give_up timeout "the job's time limit is near, and the keeper left without a verdict ($limit)" ;;
     *) give_up cancelled 'ended by a signal; the keeper left without a verdict' ;;
     esac
 }
