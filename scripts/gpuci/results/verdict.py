@@ -57,6 +57,7 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
 }
 _COLUMNS: tuple[Tests, ...] = (Tests.RED, Tests.GREEN, Tests.NONE)
 NOTHING_RAN = "no test passed or failed"
+NOTHING_MATCHED = "the selection (-k, node.pytest-args) matched no test"
 
 
 def run_verdict(plan: Plan, results: Sequence[TestResult], runs: Sequence[ShardRun]) -> RunVerdict:
@@ -116,7 +117,8 @@ def _reason(verdict: str, tests: Tests, results: Sequence[TestResult], shards: S
         counts = count_outcomes(result.outcome for result in results)
         parts += [f"{counts[name]} {name.replace('_', ' ')}" for name in counts if name in RED_OUTCOMES]
     elif tests is Tests.NONE:
-        parts.append(NOTHING_RAN)
+        deselected = bool(results) and all(result.outcome == "deselected" for result in results)
+        parts.append(NOTHING_MATCHED if deselected else NOTHING_RAN)
     parts += _of_shards([shard for shard in shards if not (shard.verdict == "failed" and tests is Tests.RED)])
     return "; ".join(parts) or f"all shards {verdict}"
 

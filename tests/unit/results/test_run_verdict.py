@@ -8,6 +8,7 @@ import pytest
 
 from gpuci.model import Plan, Shard, ShardRun, TestResult
 from gpuci.results.verdict import (
+    NOTHING_MATCHED,
     NOTHING_RAN,
     TABLE,
     Tests,
@@ -68,7 +69,21 @@ def test_each_outcome_alone(outcome: str) -> None:
     verdict = run_verdict(PLAN, results_of(outcome), [shard("passed"), shard("passed", 2)])
     expected = "passed" if outcome in RAN_OUTCOMES - RED_OUTCOMES else "failed"
     assert verdict.verdict == expected
-    assert (verdict.reason == NOTHING_RAN) == (outcome not in RAN_OUTCOMES | RED_OUTCOMES)
+    nothing = NOTHING_MATCHED if outcome == "deselected" else NOTHING_RAN
+    assert (verdict.reason == nothing) == (outcome not in RAN_OUTCOMES | RED_OUTCOMES)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "reason"),
+    [
+        (["deselected", "deselected"], NOTHING_MATCHED),
+        (["deselected", "skipped"], NOTHING_RAN),
+        ([], NOTHING_RAN),
+    ],
+)
+def test_a_selection_that_matches_nothing_is_told_apart(outcomes: list[str], reason: str) -> None:
+    runs = [shard("passed"), shard("passed", 2)]
+    assert run_verdict(PLAN, results_of(*outcomes), runs) == ("failed", reason)
 
 
 @pytest.mark.parametrize("outcome", sorted(RED_OUTCOMES))
