@@ -15,9 +15,9 @@ from gpuci.commands.common import Tree
 from gpuci.commands.output import lines_of, say
 from gpuci.config.model import Config
 from gpuci.errors import ConfigError
-from gpuci.execution.delivery.archive import archive
+from gpuci.execution.delivery.archive import Archive, archive
 from gpuci.execution.delivery.notes import undelivered
-from gpuci.execution.delivery.snapshot import snapshot
+from gpuci.execution.delivery.snapshot import Snapshot, snapshot
 from gpuci.execution.local import devices, python
 from gpuci.execution.local.run import LocalRun
 from gpuci.execution.local.run import Options as LocalOptions
@@ -45,9 +45,9 @@ class Run:
     warnings: tuple[str, ...]
 
 
-def execute(args: argparse.Namespace, run: Run) -> list[ShardRun]:
-    """Run a plan on the backend that was asked for."""
-    return _on_slurm(run) if args.backend == "slurm" else _locally(args, run)
+def execute(args: argparse.Namespace, run: Run) -> tuple[list[ShardRun], tuple[str, ...]]:
+    """Run a plan on the backend that was asked for; with what is to be said of the tree that ran."""
+    return _on_slurm(run) if args.backend == "slurm" else (_locally(args, run), ())
 
 
 def check(args: argparse.Namespace, tree: Tree) -> None:
@@ -114,7 +114,12 @@ def _user() -> str:
         return f"uid{os.getuid()}"
 
 
-def _on_slurm(run: Run) -> list[ShardRun]:
+def delivery_notes(taken: Snapshot, packed: Archive, plan: Plan) -> tuple[str, ...]:
+    """In what the tree that runs is not the commit, or not the tree that was planned."""
+    return (*taken.notes, *packed.missing, *undelivered(taken.files, {unit.file for unit in plan.units}))
+
+
+def _on_slurm(run: Run) -> tuple[list[ShardRun], tuple[str, ...]]:
     """The shards as jobs; units that need no GPU are not ours to run there."""
     config = run.tree.config
     login = login_of(config, run.tree.root, os.environ)
@@ -124,8 +129,8 @@ def _on_slurm(run: Run) -> list[ShardRun]:
     with tempfile.TemporaryDirectory(prefix="gpuci-", ignore_cleanup_errors=True) as scratch:
         taken = snapshot(run.tree.root, Path(scratch))
         packed = archive(taken, Path(scratch) / "tree.tar")
-        planned = {unit.file for unit in run.plan.units}
-        for note in (*taken.notes, *packed.missing, *undelivered(taken.files, planned)):
+        notes = delivery_notes(taken, packed, run.plan)
+        for note in notes:
             say(note)
         progress = Progress(run.plan, sys.stderr, environ=os.environ, elsewhere=True)
 
@@ -134,6 +139,6 @@ def _on_slurm(run: Run) -> list[ShardRun]:
 
         connection = Connection(login, Path(scratch), tell)
         try:
-            return SlurmRun(run.plan, config, options, connection, progress, tell).run(packed)
+            return SlurmRun(run.plan, config, options, connection, progress, tell).run(packed), notes
         finally:
             progress.close()

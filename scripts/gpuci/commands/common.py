@@ -129,7 +129,7 @@ def _tell_of_unread(own: Path, given: Sequence[str]) -> None:
     """Files of --config replace ROOT's own; who means to lay them over it gives both."""
     if not given or not own.is_file() or own.resolve() in {Path(name).resolve() for name in given}:
         return
-    both = " ".join(f"--config {shlex.quote(short(Path(name)))}" for name in (own, *given))
+    both = " ".join(f"--config {shlex.quote(short(path))}" for path in (own, *map(Path, given)))
     say(f"{short(own)} is not read, because --config names other files; give both: {both}")
 
 

@@ -61,14 +61,14 @@ def main(args: argparse.Namespace) -> int:
     started = time.monotonic()
     run = _prepare(args)
     setup_seconds = time.monotonic() - started
-    shard_runs = execute(args, run)
+    shard_runs, notes = execute(args, run)
     report = build_report(
         run.plan,
         shard_runs,
         seconds=time.monotonic() - started - setup_seconds,
         setup_seconds=setup_seconds,
         elsewhere=args.backend == "slurm",
-        warnings=run.warnings,
+        warnings=(*run.warnings, *notes),
     )
     _publish(args, run, report)
     return EXIT_CODES[report.verdict]

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpuci.commands.backends import login_of
+from gpuci.commands.backends import delivery_notes, login_of
 from gpuci.commands.output import complain, say, short, show
 from gpuci.commands.shard_input import ShardInput, read
 from gpuci.config import document as config_document
@@ -87,15 +87,17 @@ def run(environ: dict[str, str]) -> int:
     plan, config = _plan_and_config(given)
     out = new_directory(Path(given.out), "", given.out)
     printer = LogPrinter(plan, given.on_actions)
+    notes: list[str] = []
     try:
-        runs = _execute(given, plan, config, out, printer, environ)
+        runs = _execute(given, plan, config, out, printer, environ, notes)
     except GpuciError as error:
         complain(error)
         runs = never_began(plan, error.verdict, error.what)
     except KeyboardInterrupt:  # SlurmRun takes signals itself
         runs = never_began(plan, "cancelled", "the run was stopped before it began")
     printer.close()
-    report = build_report(plan, runs, seconds=time.monotonic() - started, setup_seconds=0.0, elsewhere=True)
+    seconds = time.monotonic() - started
+    report = build_report(plan, runs, seconds=seconds, setup_seconds=0.0, elsewhere=True, warnings=notes)
     write_document(out / "report.json", report_document.to_document(report))
     show(terminal.render(report, width=100, colour=False))
     say(f"{report.verdict.replace('_', ' ')}; results: {short(out)}")
@@ -136,13 +138,20 @@ def _plan_and_config(given: ShardInput) -> tuple[Plan, Config]:
 
 
 def _execute(
-    given: ShardInput, plan: Plan, config: Config, out: Path, printer: LogPrinter, environ: dict[str, str]
+    given: ShardInput,
+    plan: Plan,
+    config: Config,
+    out: Path,
+    printer: LogPrinter,
+    environ: dict[str, str],
+    notes: list[str],
 ) -> list[ShardRun]:
+    """What is to be said of the tree goes to `notes` before anything can fail at the cluster."""
     identity = Identity(
         given.repository, given.run, given.attempt, given.sha or plan.sha or "", given.approver
     )
     with tempfile.TemporaryDirectory(prefix="gpuci-", ignore_cleanup_errors=True) as scratch:
-        packed = _archive(given, Path(scratch))
+        packed = _archive(given, plan, Path(scratch), notes)
         options = Options(
             out, identity, tuple(shard.index for shard in plan.shards), registry_credential(config)
         )
@@ -150,10 +159,11 @@ def _execute(
         return SlurmRun(plan, config, options, connection, printer, say).run(packed)
 
 
-def _archive(given: ShardInput, scratch: Path) -> Archive:
+def _archive(given: ShardInput, plan: Plan, scratch: Path, notes: list[str]) -> Archive:
     tree = Path(given.tree)
     taken = committed(tree, given.sha, given.subdirectory) if given.sha else snapshot(tree, scratch)
     packed = archive(taken, scratch / "tree.tar")
-    for note in (*taken.notes, *packed.missing):
+    notes += delivery_notes(taken, packed, plan)
+    for note in notes:
         say(note)
     return packed

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,17 @@ def test_what_keeps_it_from_the_cluster_is_the_verdict_of_its_tests(
     }
     assert "error: " in capsys.readouterr().err
     assert report["shards"][0]["reason"]
+
+
+def test_what_the_delivered_tree_lacks_stands_in_the_report(environ: dict[str, str]) -> None:
+    subprocess.run(["git", "init", "-q", environ["GPUCI_TREE"]], check=True)
+    (Path(environ["GPUCI_TREE"]) / ".gitignore").write_text("test_*\n")
+    shard.run(environ)
+    report = json.loads((Path(environ["GPUCI_OUT"]) / "report.json").read_text())
+    assert [warning.split(",")[0] for warning in report["warnings"]] == [
+        "nothing is committed here yet: all 2 files are delivered as here",
+        "planned",
+    ]
 
 
 def test_a_run_that_is_cancelled_before_it_reaches_the_cluster_leaves_a_report(
