@@ -127,17 +127,10 @@ class Launch:
                     "GPUCI_RUNTIME": self.config.container["runtime"],
                     "GPUCI_NODE_PYTHON": "python3",
                 },
-                functions=render(self._container(), gpus=profile.gpus, job_dir=directory),
+                functions=render(self.config.container, gpus=profile.gpus, job_dir=directory),
                 body=_BODY.read_text("utf-8"),
             )
         )
-
-    def _container(self) -> dict[str, Any]:
-        """The container section; without a container `node.python` is the one that runs the tests."""
-        container = self.config.container
-        if container["runtime"] == "none" and self.config.node.python:
-            return {**container, "python": self.config.node.python}
-        return container
 
 
 def _longest_test(attempt: Attempt) -> float:

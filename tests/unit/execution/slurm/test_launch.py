@@ -26,9 +26,9 @@ def test_short(): pass
 }
 CONFIG = """
 profiles: {h100: {gpus: 4, slurm: {partition: big}}}
-node: {timeout: 60, workers-per-gpu: 2}
+node: {timeout: 60, workers-per-gpu: 2, python: here/python}
 slurm: {login: login, known-hosts: k, partition: gpu, log-stall-seconds: 600}
-container: {runtime: RUNTIME, image: "/images/train.tar", pythonpath: [src], setup: "true"}
+container: {runtime: RUNTIME, image: "/images/train.tar", pythonpath: [src], setup: "true", python: /opt/python}
 """
 
 
@@ -67,6 +67,15 @@ def test_the_script_asks_for_what_the_profile_says(tmp_path: Path) -> None:
         assert f"#SBATCH {option}" in header
     assert any(key_of(token) in line for line in header)
     assert token not in made["job.sh"]
+
+
+@pytest.mark.parametrize("runtime", ["podman", "none"])
+def test_what_runs_on_a_cluster_is_container_python_and_not_that_of_this_machine(
+    tmp_path: Path, runtime: str
+) -> None:
+    made, _token = files(launch(tmp_path, runtime))
+    assert "/opt/python" in made["job.sh"]
+    assert "here/python" not in made["job.sh"]
 
 
 def test_a_test_with_a_long_limit_has_the_time_and_may_be_silent(tmp_path: Path) -> None:
