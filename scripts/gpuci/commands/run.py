@@ -22,7 +22,14 @@ from gpuci.commands.common import (
 from gpuci.commands.output import page_style, say, short, show, show_document
 from gpuci.config import document as config_document
 from gpuci.errors import ConfigError
-from gpuci.execution.directories import keep_newest, new_directory, read_document, write_document, write_text
+from gpuci.execution.directories import (
+    discard_unbegun,
+    keep_newest,
+    new_directory,
+    read_document,
+    write_document,
+    write_text,
+)
 from gpuci.model import Plan, Report
 from gpuci.planning import document as plan_document
 from gpuci.reporting import document as report_document
@@ -61,7 +68,11 @@ def main(args: argparse.Namespace) -> int:
     started = time.monotonic()
     run = _prepare(args)
     setup_seconds = time.monotonic() - started
-    shard_runs, notes = execute(args, run)
+    try:
+        shard_runs, notes = execute(args, run)
+    except BaseException:
+        discard_unbegun(run.out)
+        raise
     report = build_report(
         run.plan,
         shard_runs,

@@ -6,12 +6,14 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 from gpuci.errors import ConfigError, GpuciError
 
 KEPT_RUNS = 10
+_BEGINNING_SECONDS = 3600.0  # longer than any run takes to reach its first shard
 
 
 def new_directory(root: Path, run: str, asked: str | None) -> Path:
@@ -45,11 +47,24 @@ def _asked(path: Path) -> Path:
 
 
 def keep_newest(runs: Path, count: int = KEPT_RUNS) -> None:
-    """Remove all but the newest finished runs (those with a report) below `runs`."""
-    finished = [path for path in runs.glob("*") if (path / "report.json").is_file()] if runs.is_dir() else []
+    """Remove all but the newest finished runs (those with a report) below `runs`, and old ones of no shard.
+
+    What has a shard and no report can be a run that waits in a queue: it stays.
+    """
+    found = [path for path in runs.glob("*") if path.is_dir()]
+    for path in found:
+        if time.time() - path.stat().st_mtime > _BEGINNING_SECONDS:
+            discard_unbegun(path)
+    finished = [path for path in found if (path / "report.json").is_file()]
     finished.sort(key=lambda path: (path / "report.json").stat().st_mtime)
     for path in finished[:-count]:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def discard_unbegun(out: Path) -> None:
+    """Remove the directory of a run that ended before anything ran: no report, no shard's folder."""
+    if not (out / "report.json").exists() and not any(path.is_dir() for path in out.glob("*")):
+        shutil.rmtree(out, ignore_errors=True)
 
 
 def write_document(path: Path, document: dict[str, Any]) -> None:

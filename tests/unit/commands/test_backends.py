@@ -69,3 +69,9 @@ def test_changes_that_are_not_committed_stand_in_the_report(
     assert note in json.loads((tmp_path / "dirty" / "report.json").read_text())["warnings"]
     assert "delivered as here, not as committed" in (tmp_path / "dirty" / "summary.md").read_text()
     assert "Warnings (1)" in capsys.readouterr().out
+
+
+def test_a_run_that_never_began_leaves_no_directory(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cluster, "error", GpuciError("no login node answers"))
+    assert run(tree) == 4
+    assert list((tree / ".gpuci" / "runs").iterdir()) == []

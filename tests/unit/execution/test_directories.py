@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,27 @@ def test_only_old_finished_runs_are_cleaned(tmp_path: Path) -> None:
     keep_newest(tmp_path, count=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run-0", "run-1", "running"]
     keep_newest(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    ("holds", "age", "stays"),
+    [
+        (["plan.json"], 7200, False),
+        ([], 7200, False),
+        (["plan.json"], 60, True),
+        (["plan.json", "shard-1/"], 7200, True),
+        (["plan.json", "report.json"], 7200, True),
+    ],
+    ids=["only a plan", "empty", "young", "a shard", "finished"],
+)
+def test_what_never_began_is_cleaned(tmp_path: Path, holds: list[str], age: int, stays: bool) -> None:
+    path = tmp_path / "run"
+    path.mkdir()
+    for name in holds:
+        (path / name).mkdir() if name.endswith("/") else (path / name).touch()
+    os.utime(path, (time.time() - age, time.time() - age))
+    keep_newest(tmp_path)
+    assert path.exists() == stays
 
 
 def test_documents_round_trip_and_leave_no_half(tmp_path: Path) -> None:
