@@ -22,6 +22,7 @@ from gpuci_node.contract import EXIT_CODES
 
 PASSES = {"test_a.py": "def test_1(): pass\ndef test_2(): pass\n"}
 NEARLY_OVER = "the job's time limit is near: its tests were ended (slurm.time-limit, else from the plan)"
+NO_IMAGE = 'the image can\'t be had on n1 (container.image): Error: "x": no space\\ left'
 # Says that it began, and stays.
 STAYS = {
     "test_a.py": (
@@ -132,9 +133,11 @@ def no_container(batch: Any) -> None:
         pytest.param(no_archive, "tree.tar", id="the archive is gone"),
         pytest.param(other_archive, "is damaged: its sha256 is", id="the archive has another hash"),
         pytest.param(no_archive_at_all, "the tree can't be unpacked on n1: tar: ", id="it is no archive"),
-        pytest.param(no_scratch, "no scratch on n1: mktemp: ", id="scratch can't be made"),
+        pytest.param(
+            no_scratch, "no scratch on n1 (slurm.scratch-dir): mktemp: ", id="scratch can't be made"
+        ),
         pytest.param(no_runtime, "n1 has no podman", id="the container's runtime is missing"),
-        pytest.param(no_image, 'the image can\'t be had on n1: Error: "x": no space\\ left', id="no image"),
+        pytest.param(no_image, NO_IMAGE, id="no image"),
         pytest.param(no_gpus, "Slurm gave this job 1 of 2 GPUs", id="fewer GPUs"),
         pytest.param(no_container, "ended with exit code 126: Error: crun: no cgroup", id="no container"),
     ],
@@ -436,7 +439,7 @@ def test_a_containers_monitor_is_left_to_what_removes_the_container(batch: Any) 
     pid, alive = batch.home / "pid", batch.home / "alive"
     batch.variables["GPUCI_RUNTIME"] = "podman"
     batch.functions = (
-        f"container_run() {{ sleep 600 & echo $! >'{pid}'; exec {sys.executable} \"$@\"; }}\n"
+        f"container_run() {{ (sleep 600 & echo $! >'{pid}'); exec {sys.executable} \"$@\"; }}\n"
         f"container_remove() {{ kill \"$(cat '{pid}')\" && : >'{alive}'; }}\n"
     )
     batch.make(PASSES)
