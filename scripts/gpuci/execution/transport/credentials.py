@@ -23,7 +23,7 @@ from gpuci.execution.transport.login import (
     has_passphrase,
     private_key,
 )
-from gpuci.execution.transport.messages import quoted
+from gpuci.execution.transport.messages import PATHS, quoted
 from gpuci.execution.transport.ssh_options import CONTROL, LONGEST_CONTROL_PATH
 
 DIRECTORY = "GPUCI_CREDENTIAL_DIR"
@@ -70,7 +70,7 @@ def _read(path: str, setting: str) -> str:
     except OSError as error:
         raise ConfigError(
             f"{setting}: {path!a} can't be read: {error.strerror}",
-            then="write its path as seen from where gpuci runs",
+            then=PATHS,
         ) from None
 
 

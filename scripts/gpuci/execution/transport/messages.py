@@ -16,6 +16,8 @@ IDENTITY = "identity"  # this host is not, or can't be shown to be, the one it s
 
 _MAKE = "`ssh-keyscan HOST` prints its keys; compare them with what the cluster publishes, then"
 
+PATHS = "relative paths count from ROOT (`run_gpu_shard.py`: from where it starts)"
+
 
 @dataclass(frozen=True)
 class Message:
@@ -106,7 +108,7 @@ _ROWS = tuple(
             REFUSED,
             "the private key can't be read: {2}",
             "slurm.identity-file names a file that is not there",
-            "write its path as seen from where gpuci runs",
+            PATHS,
         ),
         (
             r"(\S+): Permission denied \(([^)\n]*)\)",
