@@ -184,7 +184,7 @@ def tried_again(report: Report) -> list[ShardReport]:
 def tries_text(report: Report) -> str:
     """`1 shard was tried twice (gpu003: NODE_FAIL); 34 tests were rescued by the second try`, or empty.
 
-    Without escaping.
+    What rescued no test is not said. Without escaping.
     """
     rows = tried_again(report)
     if not rows:
@@ -193,12 +193,14 @@ def tries_text(report: Report) -> str:
     why = list(dict.fromkeys(_lost_try(row, lost) for row in rows for lost in row.history[:-1]))
     more = f" and {len(why) - NAMED} more" if len(why) > NAMED else ""
     rescued = sum(row.rescued for row in rows)
-    return (
+    tried = (
         f"{plural(len(rows), 'shard')} {'was' if len(rows) == 1 else 'were'} tried"
-        f" {'twice' if twice else 'again'} ({', '.join(why[:NAMED])}{more});"
-        f" {plural(rescued, 'test')} {'was' if rescued == 1 else 'were'} rescued by"
-        f" {'the second try' if twice else 'later tries'}"
+        f" {'twice' if twice else 'again'} ({', '.join(why[:NAMED])}{more})"
     )
+    if not rescued:
+        return tried
+    by = "the second try" if twice else "later tries"
+    return f"{tried}; {plural(rescued, 'test')} {'was' if rescued == 1 else 'were'} rescued by {by}"
 
 
 def _lost_try(row: ShardReport, lost: TryReport) -> str:

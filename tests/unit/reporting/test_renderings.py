@@ -386,14 +386,18 @@ def tried(index: int, *nodes: str, rescued: int = 0, reason: str = "NODE_FAIL") 
         ),
         pytest.param(
             [tried(1, "a", "b", "c"), tried(0, "", "d", reason="")],
-            "2 shards were tried again (a: NODE_FAIL, b: NODE_FAIL, cpu pool: infra);"
-            " 0 tests were rescued by later tries",
-            id="three times; nothing known",
+            "2 shards were tried again (a: NODE_FAIL, b: NODE_FAIL, cpu pool: infra)",
+            id="three times; nothing known; none rescued",
+        ),
+        pytest.param(
+            [tried(1, "a", "b", "c", rescued=2)],
+            "1 shard was tried again (a: NODE_FAIL, b: NODE_FAIL); 2 tests were rescued by later tries",
+            id="three times",
         ),
         pytest.param(
             [tried(n, f"n{n}", "z") for n in range(1, 8)],
             "7 shards were tried twice (n1: NODE_FAIL, n2: NODE_FAIL, n3: NODE_FAIL, n4: NODE_FAIL,"
-            " n5: NODE_FAIL and 2 more); 0 tests were rescued by the second try",
+            " n5: NODE_FAIL and 2 more)",
             id="many",
         ),
     ],
