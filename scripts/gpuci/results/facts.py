@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gpuci.model import ShardRun
 from gpuci.results.journal import Record
 from gpuci.results.ownership import Ownership
-from gpuci.results.tries import is_death, node_of, read_try
+from gpuci.results.tries import is_death, node_of, read_try, verdict_of
 from gpuci_node.contract import OUTCOMES
 
 
@@ -34,7 +34,8 @@ class Facts:
     `listed` are the units that said what they collected; `settled` the units with one record for their
     file as a whole; `attempts` is the last try of each shard; `foreign` counts, by shard, the records
     about tests that are not its own. `flights` are the nodes that died while a test ran on them, by node id;
-    `first` is the try from which a test's first result came.
+    `first` is the try from which a test's first result came. `verdicts` are what the tries came to, by shard
+    and attempt; `begun` the shards of which any try had a node or a record.
     """
 
     collected: dict[str, Entry] = field(default_factory=dict)
@@ -47,6 +48,8 @@ class Facts:
     foreign: dict[int, int] = field(default_factory=dict)
     flights: dict[str, list[str]] = field(default_factory=dict)
     first: dict[str, int] = field(default_factory=dict)
+    verdicts: dict[tuple[int, int], str] = field(default_factory=dict)
+    begun: set[int] = field(default_factory=set)
 
 
 def gather(ownership: Ownership, runs: Sequence[ShardRun]) -> Facts:
@@ -55,6 +58,9 @@ def gather(ownership: Ownership, runs: Sequence[ShardRun]) -> Facts:
     add = {"collected": _add_collected, "start": _add_start, "end": _add_end}
     for run in sorted(runs, key=lambda run: (run.index, run.attempt)):
         facts.attempts[run.index] = run.attempt
+        facts.verdicts[run.index, run.attempt] = verdict_of(run).verdict
+        if run.records or node_of(run):
+            facts.begun.add(run.index)
         for record in run.records:
             handler = add.get(record["kind"])
             if handler is not None:

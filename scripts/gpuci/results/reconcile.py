@@ -17,8 +17,10 @@ from gpuci_node.contract import RED_OUTCOMES, function_id
 
 NEVER_STARTED = "collected, but never started"
 NO_RESULT = "started, but no result came: its process or its node ended"
+CUT_OFF = "was running when the job was ended ({verdict})"
 POISON = "in flight at the death of {count} nodes ({nodes})"
 NO_RECORD = "planned, but the node left no record of it"
+NEVER_BEGAN = "its job never began"
 NO_SUCH_TEST = "planned from source, but pytest has no such test in this file"
 ONLY_A_SIBLING = "collected by another unit of the file, but not by the unit that is to run it"
 DESELECTED = "deselected by -k or the project's own options"
@@ -109,6 +111,8 @@ class _Reconciliation:
         """A test that began, and did not end: what kills two nodes has failed."""
         nodes = self.facts.flights.get(nodeid, [])
         poison = len(nodes) >= DEATHS
+        verdict = self.facts.verdicts[entry.shard, entry.attempt]
+        alone = CUT_OFF.format(verdict=verdict) if verdict in ("cancelled", "timeout") else NO_RESULT
         return TestResult(
             nodeid=nodeid,
             outcome="failed" if poison else "not_finished",
@@ -117,7 +121,7 @@ class _Reconciliation:
             slot=entry.record.get("slot"),
             gpus=tuple(entry.record.get("gpus", ())),
             file=nodeid.partition("::")[0],
-            message=POISON.format(count=len(nodes), nodes=", ".join(nodes)) if poison else NO_RESULT,
+            message=POISON.format(count=len(nodes), nodes=", ".join(nodes)) if poison else alone,
             unplanned=self._is_unplanned(nodeid),
         )
 
@@ -155,7 +159,7 @@ class _Reconciliation:
             if target in self.files:
                 return None  # it stands for tests whose names only pytest knows, such as doctests
             return _concluded(target, "not_collected", NO_SUCH_TEST, shard, attempt)
-        return _concluded(target, "not_finished", NO_RECORD, shard, attempt)
+        return _concluded(target, "not_finished", self._no_record(shard), shard, attempt)
 
     def _add_silent_units(self) -> None:
         """A unit that never said what it collected may hold tests that nobody knows of: its file is red."""
@@ -163,7 +167,14 @@ class _Reconciliation:
             known = unit.id in self.facts.listed or unit.id in self.facts.settled or unit.id in self.elsewhere
             if not known and unit.id not in self.red_units:
                 shard, attempt = self._place(unit.id)
-                self._add(_concluded(unit.file, "not_finished", NO_RECORD, shard, attempt), unit.id)
+                because = self._no_record(shard)
+                self._add(_concluded(unit.file, "not_finished", because, shard, attempt), unit.id)
+
+    def _no_record(self, shard: int) -> str:
+        """Why there is no record of a unit: no node had the shard, or the node did not speak of it."""
+        verdict = self.facts.verdicts.get((shard, self.facts.attempts.get(shard, 1)), "passed")
+        began = shard in self.facts.begun or verdict in ("passed", "failed")
+        return NO_RECORD if began else NEVER_BEGAN
 
     def _add_skipped(self, seen: set[str]) -> None:
         for nodeid, because in self.skipped.items():

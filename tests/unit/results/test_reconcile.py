@@ -284,6 +284,31 @@ def test_what_is_missing_says_why(plan: Plan, told: str, message: str) -> None:
     assert results[TWO].message == message
 
 
+ENDED = "was running when the job was ended (%s)"
+
+
+@pytest.mark.parametrize(
+    ("told", "fate", "node", "message"),
+    [
+        pytest.param("1.1 u", "config_error", "", module.NEVER_BEGAN, id="refused"),
+        pytest.param("1.1 u", "cancelled", "", module.NEVER_BEGAN, id="cancelled in the queue"),
+        pytest.param("1.1 u", "queue_timeout", "", module.NEVER_BEGAN, id="never had a node"),
+        pytest.param("1.1 u", "timeout", "gpu001", module.NO_RECORD, id="a node had it and told nothing"),
+        pytest.param("1.1 u", "passed", "", module.NO_RECORD, id="passed, they say"),
+        pytest.param("1.1 u {one} / 1.2 u", "cancelled", "", module.NO_SUCH_TEST, id="an earlier try told"),
+        pytest.param("1.1 v {one} / 1.2 u", "cancelled", "", module.NO_RECORD, id="an earlier try began"),
+        pytest.param("1.1 u {two} >two", "cancelled", "n", ENDED % "cancelled", id="cancelled"),
+        pytest.param("1.1 u {two} >two", "timeout", "n", ENDED % "timeout", id="timeout"),
+        pytest.param("1.1 u {two} >two", "preempted", "n", module.NO_RESULT, id="preempted"),
+        pytest.param("1.1 u {two} >two / 1.2 u", "cancelled", "", module.NO_RESULT, id="another try"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_says_whether_its_job_began(told: str, fate: str, node: str, message: str) -> None:
+    *before, last = runs(told)
+    results = reconcile(WHOLE, [*before, replace(last, fate=fate, node=node)])
+    assert {result.nodeid: result for result in results}[TWO].message == message
+
+
 @pytest.mark.parametrize(
     ("told", "fates", "outcome", "message"),
     [
