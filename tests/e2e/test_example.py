@@ -178,6 +178,7 @@ def test_an_interrupt_ends_every_child_and_reports_what_finished(
     assert report["counts"]["passed"] >= 1
     assert report["counts"]["not_finished"] >= 1
     assert {shard["verdict"] for shard in report["shards"]} <= {"passed", "cancelled"}
+    assert "is gone" not in report["reason"]  # what a keeper thinks whose lifeline is cut
     # A killed keeper's children see its pipe close, and end a moment after it.
     until = interrupted + (2 if len(numbers) > 1 else 0)
     while (left := [pid for pid in below if Path(f"/proc/{pid}").exists()]) and time.monotonic() < until:

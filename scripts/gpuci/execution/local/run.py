@@ -183,7 +183,7 @@ class LocalRun:
             running.process.wait()
         del self._running[running.index]
         self._give_back(running.device_set)
-        self._done.append(_shard_run(running, killed=self._interrupts > 1))
+        self._done.append(_shard_run(running, self._interrupts))
 
     # -- ending ----------------------------------------------------------------------------------
 
@@ -220,13 +220,19 @@ def _let_end(running: Running) -> None:
     running.process.stdin.close()
 
 
-def _shard_run(running: Running, *, killed: bool) -> ShardRun:
-    """A keeper that we killed had no time for a verdict: it was cancelled, and did not break."""
+def _shard_run(running: Running, interrupts: int) -> ShardRun:
+    """A keeper that we killed had no time for a verdict: it was cancelled, and did not break.
+
+    One that we let end knows only that nobody holds its lifeline any more.
+    """
+    killed = interrupts > 1
     left = read_outputs(running.out, running.log)
     verdict, problem = left.verdict, left.problem
     if verdict is None:
         verdict = _cancelled("killed by a second signal") if killed else None
         problem = "" if killed else _no_verdict(running.out)
+    elif interrupts and verdict["verdict"] == "cancelled":
+        verdict = {**verdict, "reason": "the run was cancelled"}
     wall = time.monotonic() - running.started
     return ShardRun(running.index, left.records, verdict, wall_seconds=wall, problem=problem)
 
