@@ -34,6 +34,7 @@ from gpuci.results.retry import remaining_after
 from gpuci.results.verdict import shard_name
 
 _CANCEL_AGAIN_SECONDS = 10.0
+NOTHING_SUBMITTED = "stopped before anything was submitted"
 _LAST_SECONDS = 1.0  # GitHub kills 2.5 s after its second signal, and the report is not written yet
 _BUSY_SECONDS = 20.0  # from a poll on, for results: no lease is renewed meanwhile
 
@@ -91,7 +92,7 @@ class SlurmRun:
         self._reasons: set[str] = set()
         self._clock = follow.Clock(float(config.slurm["lease-seconds"]))
         self._polled = 0.0
-        self._disk_told = self._left = False
+        self._disk_told = self._left = self._submitted = False
 
     def run(self, archive: Archive) -> list[ShardRun]:
         """Run everything; returns also after a signal, with what was finished by then."""
@@ -320,7 +321,8 @@ class SlurmRun:
         if self._heeded > 1:
             self._leave("cancelled", "the run was cancelled, and left by a second signal")
             return
-        self._say("cancelling the jobs of this run")
+        self._submitted = bool(self._done) or any(each.submitted is not None for each in self._live)
+        self._say("cancelling the jobs of this run" if self._submitted else NOTHING_SUBMITTED)
         for attempt in self._live:
             attempt.ending = attempt.ending or Step(Do.CANCEL, "the run was cancelled", "cancelled")
             if attempt.submitted is not None:
@@ -370,7 +372,7 @@ class SlurmRun:
         """
         if self._left:
             return
-        if self._heeded:
+        if self._heeded and self._submitted:
             self._say("nothing of this run is in the queue any more")
         try:
             with self._interrupts.cutting():

@@ -202,13 +202,17 @@ def test_a_shard_that_passes(login: Login, slurm_run: Run) -> None:
 
 @pytest.mark.parametrize("moment", ["open", "prepare", "clean", "create", "submit", "poll"])
 def test_after_a_cancellation_nothing_is_in_the_queue_and_nothing_was_submitted_for_it(
-    moment: str, login: Login, slurm_run: Run, monkeypatch: pytest.MonkeyPatch
+    moment: str, login: Login, slurm_run: Run, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
     monkeypatch.setattr(attempt_module, "SETTLE_SECONDS", 0.5)
     login.before = on(moment, cancel)
     assert fate(slurm_run()) == "cancelled"
     assert len(login.lines("submitted")) == (1 if moment == "poll" else 0)
     assert len(login.lines("cancelled")) == len(login.lines("submitted"))
+    maybe = moment in ("submit", "poll")
+    assert (run_module.NOTHING_SUBMITTED in said) is not maybe
+    assert ("cancelling the jobs of this run" in said) is maybe
+    assert ("nothing of this run is in the queue any more" in said) is maybe
 
 
 def test_a_job_that_comes_up_after_its_cancellation_is_cancelled(
