@@ -256,7 +256,8 @@ def test_an_image_that_only_another_node_has(job: Job) -> None:
     image = "sha256:" + "0" * 64
     job.render(image=image)
     done = job.call("container_check")
-    assert (done.returncode, done.stdout) == (1, f"{os.uname().nodename} has no image {image}\n")
+    assert done.returncode == 1
+    assert f" has no image {image} (container.image)" in done.stdout
     assert job.call("container_pull").returncode == 125
     job.render()
     for function in ("container_check", "container_pull"):

@@ -39,14 +39,17 @@ container_get() {
     container_fetch "$container_digest"
 }
 """
-_IMAGE_BY_ID = r"""
-container_image() {
+_NO_IMAGE = (
+    f"{shell.NODE} has no image $container_digest (container.image); an id without a registry is never pulled"
+)
+_IMAGE_BY_ID = rf"""
+container_image() {{
     printf '%s\n' "$container_digest"
-}
-container_get() {
-    echo "gpuci: $(uname -n) has no image $container_digest, and an id can't be pulled" >&2
+}}
+container_get() {{
+    echo "gpuci: {_NO_IMAGE}" >&2
     return 125
-}
+}}
 """
 
 # The credential is gone before anything of a test runs, whether it was needed or not.
@@ -93,7 +96,10 @@ container_remove() {
 
 _SCRATCH = r"""
 case "$GPUCI_SCRATCH" in
-*[:,\"]*) echo "$GPUCI_SCRATCH can't be mounted: no colon, comma or quote may be in its name"; return 1 ;;
+*[:,\"]*)
+    echo "$GPUCI_SCRATCH can't be mounted: no colon, comma or quote may be in its name (slurm.scratch-dir)"
+    return 1
+    ;;
 esac
 """
 
@@ -110,6 +116,7 @@ class Engine:
     run: tuple[str, ...]
     dynamic: tuple[str, ...]  # lines of container_run that put more words before its arguments
     needs: tuple[str, ...]  # other programs on the node
+    check: tuple[str, ...] = ()  # more lines of container_check
 
 
 def functions(settings: Settings, engine: Engine) -> str:
@@ -166,11 +173,13 @@ def _check(settings: Settings, engine: Engine) -> Iterator[str]:
     program = engine.program.partition(" ")[0]
     yield f"for container_program in {' '.join([program, *engine.needs])}; do"
     yield '    command -v "$container_program" >/dev/null && continue'
-    yield '    echo "$(uname -n) has no $container_program"'
+    yield f'    echo "{shell.NODE} has no $container_program (container.runtime is {program})"'
     yield "    return 1"
     yield "done"
     yield from _SCRATCH.strip().splitlines()
+    yield from engine.check
     if settings.by_file:
-        yield """[ -r "$container_file" ] || { echo "$(uname -n) can't read $container_file"; return 1; }"""
+        problem = f"{shell.NODE} can't read $container_file (container.image)"
+        yield f'[ -r "$container_file" ] || {{ echo "{problem}"; return 1; }}'
     elif settings.by_id:
-        yield 'container_present || { echo "$(uname -n) has no image $container_digest"; return 1; }'
+        yield f'container_present || {{ echo "{_NO_IMAGE}"; return 1; }}'

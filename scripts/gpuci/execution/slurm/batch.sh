@@ -203,12 +203,12 @@ make_scratch() {
     base=${GPUCI_SCRATCH_BASE:-${TMPDIR:-/tmp}}
     mkdir -p -- "$base" 2>/dev/null
     problem=$(mktemp -d -- "$base/gpuci-$node-$job.XXXXXX" 2>&1) ||
-        give_up infra "no scratch on $node: $problem" node
+        give_up infra "no scratch on $node (slurm.scratch-dir): $problem" node
     scratch=$problem
     export GPUCI_SCRATCH="$scratch" GPUCI_JOB_DIR GPUCI_RUNTIME
     # The container's user may be another; the folder above is ours alone.
     problem=$(mkdir -- "$scratch/tree" "$scratch/tmp" 2>&1 && chmod 1777 "$scratch/tmp" 2>&1 &&
-        mkfifo -- "$scratch/tmp/lifeline" 2>&1) || give_up infra "no scratch on $node: $problem" node
+        mkfifo -- "$scratch/tmp/lifeline" 2>&1) || give_up infra "no scratch on $node (slurm.scratch-dir): $problem" node
     exec 9<>"$scratch/tmp/lifeline"
     command -v flock >/dev/null || return 0
     # Under its name only when it is held: a job that begins beside us removes what has a free one.
@@ -301,6 +301,6 @@ make_scratch
 problem=$(container_check 2>&1 9>&-) || give_up infra "$problem" node
 end_if_asked
 patiently unpack || give_up infra "the tree can't be unpacked on $node: $problem" node
-patiently container_pull || give_up infra "the image can't be had on $node: $problem" node
+patiently container_pull || give_up infra "the image can't be had on $node (container.image): $problem" node
 run_keeper
 conclude

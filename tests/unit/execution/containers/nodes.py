@@ -63,6 +63,7 @@ class Node:
             "PATH": f"{self.bin}:/usr/bin:/bin",
             "GPUCI_SCRATCH": str(self.scratch),
             "SLURM_JOB_ID": "77",
+            "SLURMD_NODENAME": "gpu007",
         }
         for program in ("podman", "docker", "srun"):
             self.program(program, FAKE)

@@ -129,7 +129,8 @@ FORWARD = "forwarding signal 18 to container 3f: '/usr/bin/runc kill 3f 18' fail
         ("error: _try_parse: JSON parsing error 71 bytes: boolean expected", 0,
          "note", "Slurm said something of JSON that means nothing"),
         # ours
-        ("gpuci: gpu007 has no image sha256:00, and an id can't be pulled", 125,
+        ("gpuci: gpu007 has no image sha256:00 (container.image); an id without a registry is never pulled",
+         125,
          "node", "the image is not on this node"),
         ("gpuci: another job has been pulling the image for an hour", 125,
          "node", "the image is being pulled on this node by another job"),

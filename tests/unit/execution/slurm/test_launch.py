@@ -28,7 +28,8 @@ CONFIG = """
 profiles: {h100: {gpus: 4, slurm: {partition: big}}}
 node: {timeout: 60, workers-per-gpu: 2, python: here/python}
 slurm: {login: login, known-hosts: k, partition: gpu, log-stall-seconds: 600}
-container: {runtime: RUNTIME, image: "/images/train.tar", pythonpath: [src], setup: "true", python: /opt/python}
+container: {runtime: RUNTIME, image: "/images/train.tar", pythonpath: [src], setup: "true",
+            python: /opt/python}
 """
 
 
