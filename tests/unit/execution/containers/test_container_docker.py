@@ -6,6 +6,8 @@ import pytest
 from tests.unit.execution.containers.nodes import DIGEST, SHELLS, Node, section
 
 DOCKER = "docker"
+ID = "sha256:" + "b" * 64
+NEVER = "an id without a registry is never pulled"
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -67,6 +69,31 @@ def test_a_file_is_loaded(node: Node) -> None:
     node.says("docker-load", f"Loaded image ID: sha256:{'c' * 64}\n")
     assert node.call(node.text(section(runtime=DOCKER, image="/x.tar")), "container_pull").returncode == 0
     assert node.calls_of("tag")[0][:3] == ["docker", "tag", f"sha256:{'c' * 64}"]
+
+
+NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
+CLIENT = "Client:\n Version: 20.10"
+
+
+@pytest.mark.parametrize(
+    ("image", "ends", "says"),
+    [
+        (ID, {"docker-version": 1}, f"gpu007: docker's daemon does not answer: {NO_DAEMON}\n"),
+        (ID, {"docker-image": 1}, f"gpu007 has no image {ID} (container.image); {NEVER}\n"),
+        (ID, {}, ""),
+        (DIGEST, {"docker-version": 1}, f"gpu007: docker's daemon does not answer: {NO_DAEMON}\n"),
+    ],
+    ids=["no daemon", "no image", "all is there", "no daemon to pull by digest"],
+)
+@pytest.mark.parametrize("shell", SHELLS)
+def test_without_its_daemon_nothing_is_said_of_images(
+    node: Node, shell: str, image: str, ends: dict[str, int], says: str
+) -> None:
+    for call, code in ends.items():
+        node.ends(call, code)
+    node.says("docker-version", f"{CLIENT}\n{NO_DAEMON}\n")
+    done = node.call(node.text(section(runtime=DOCKER, image=image)), "container_check", shell=shell)
+    assert (done.returncode, done.stdout) == (1 if says else 0, says)
 
 
 def test_removal(node: Node) -> None:
