@@ -21,12 +21,14 @@ from gpuci.execution.delivery.snapshot import Snapshot, snapshot
 from gpuci.execution.local import devices, python
 from gpuci.execution.local.run import LocalRun
 from gpuci.execution.local.run import Options as LocalOptions
+from gpuci.execution.slurm.check import check as check_jobs
 from gpuci.execution.slurm.launch import Identity
 from gpuci.execution.slurm.registry import registry_credential
 from gpuci.execution.slurm.run import Options as SlurmOptions
 from gpuci.execution.slurm.run import SlurmRun
 from gpuci.execution.transport.connection import Connection
-from gpuci.execution.transport.login import Login, login_from
+from gpuci.execution.transport.credentials import known_hosts
+from gpuci.execution.transport.login import AGENT, CERTIFICATE, KEY, KNOWN_HOSTS, Login, login_from
 from gpuci.model import Plan, ShardRun
 from gpuci.reporting.progress import Progress
 from gpuci.reporting.text import plural
@@ -60,7 +62,26 @@ def check(args: argparse.Namespace, tree: Tree) -> None:
             why="on a cluster the profile says how many GPUs a node has, and Slurm how many jobs run at once",
             then="leave them out with --backend slurm",
         )
-    login_of(tree.config, tree.root, os.environ)
+    check_cluster(tree, os.environ)
+
+
+def check_cluster(tree: Tree, environ: Mapping[str, str]) -> None:
+    """Raise ConfigError for what keeps jobs from the cluster and can be found without connecting."""
+    known_hosts(login_of(tree.config, tree.root, environ))
+    check_jobs(tree.config)
+
+
+def cluster_problems(tree: Tree) -> list[str]:
+    """The same for `verify`, where a login node is named: there the secrets of a run need not be here."""
+    slurm = tree.config.slurm
+    if not slurm["login"]:
+        return []
+    hosts = "" if slurm["known-hosts"] else "given at run time"
+    try:
+        check_cluster(tree, {**os.environ, AGENT: "-", KNOWN_HOSTS: hosts, KEY: "", CERTIFICATE: ""})
+    except ConfigError as error:
+        return [error.what]
+    return []
 
 
 def login_of(config: Config, base: Path, environ: Mapping[str, str]) -> Login:

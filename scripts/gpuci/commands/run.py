@@ -87,10 +87,11 @@ def main(args: argparse.Namespace) -> int:
 
 def _prepare(args: argparse.Namespace) -> Run:
     tree = load_tree(args)
+    given = _given_plan(args) if args.plan else None
+    if given:
+        tree = Tree(tree.root, config_document.from_document(given.config))
     check(args, tree)
-    plan = _given_plan(args) if args.plan else plan_tests(args, tree, find_tests(tree))
-    if args.plan:
-        tree = Tree(tree.root, config_document.from_document(plan.config))
+    plan = given or plan_tests(args, tree, find_tests(tree))
     name = time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(2)
     out = new_directory(tree.root, name, args.out)
     write_document(out / "plan.json", plan_document.to_document(plan))

@@ -18,6 +18,7 @@ from gpuci.execution.delivery.archive import Archive, archive
 from gpuci.execution.delivery.snapshot import committed, snapshot
 from gpuci.execution.directories import new_directory, read_document, write_document
 from gpuci.execution.slurm import names
+from gpuci.execution.slurm.check import check as check_jobs
 from gpuci.execution.slurm.clean_up import clean_up
 from gpuci.execution.slurm.launch import Identity
 from gpuci.execution.slurm.registry import registry_credential
@@ -150,6 +151,7 @@ def _execute(
     identity = Identity(
         given.repository, given.run, given.attempt, given.sha or plan.sha or "", given.approver
     )
+    check_jobs(config)
     with tempfile.TemporaryDirectory(prefix="gpuci-", ignore_cleanup_errors=True) as scratch:
         packed = _archive(given, plan, Path(scratch), notes)
         options = Options(

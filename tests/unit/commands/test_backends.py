@@ -75,3 +75,45 @@ def test_a_run_that_never_began_leaves_no_directory(tree: Path, monkeypatch: pyt
     monkeypatch.setattr(Cluster, "error", GpuciError("no login node answers"))
     assert run(tree) == 4
     assert list((tree / ".gpuci" / "runs").iterdir()) == []
+
+
+BAD = {
+    "an image is missing": ("container: {runtime: none}", "container: {runtime: podman}", "names no image"),
+    "a container's option": (
+        "container: {runtime: none}",
+        "container: {runtime: podman, image: /i.tar, extra-options: [--rm]}",
+        "container.extra-options '--rm' can't be given",
+    ),
+    "an option of sbatch": ("login: login1", "login: login1, extra-options: [--array=1-3]", "--array"),
+    "no such file of host keys": ("known_hosts", "nowhere", "nowhere' can't be read: No such file"),
+    "a login node": ("login: login1", "login: 'login1:99999'", "'login1:99999' is not a host"),
+}
+
+
+@pytest.mark.parametrize("command", ["run", "verify"])
+@pytest.mark.parametrize(("before", "after", "says"), BAD.values(), ids=BAD)
+def test_what_needs_no_connection_is_found_without_one(
+    tree: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    before: str,
+    after: str,
+    says: str,
+) -> None:
+    (tree / ".github" / "gpuci.yml").write_text(CONFIG.replace(before, after))
+    code = run(tree) if command == "run" else main(["verify", str(tree)])
+    captured = capsys.readouterr()
+    told = " ".join((captured.err if command == "run" else captured.out).split())
+    assert (code, says in told) == (2, True), told
+    assert not (tree / ".gpuci").exists()
+
+
+@pytest.mark.parametrize("known_hosts", ["known-hosts: known_hosts, ", ""], ids=["a file", "a variable"])
+def test_to_verify_no_secret_has_to_be_here(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, known_hosts: str
+) -> None:
+    for name in ("GPUCI_KNOWN_HOSTS", "GPUCI_SSH_KEY", "SSH_AUTH_SOCK"):
+        monkeypatch.delenv(name, raising=False)
+    config = CONFIG.replace("known-hosts: known_hosts, identity-file: key", known_hosts + "user: ci")
+    (tree / ".github" / "gpuci.yml").write_text(config)
+    assert main(["verify", str(tree)]) == 0
