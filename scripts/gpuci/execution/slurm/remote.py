@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from gpuci.errors import ConfigError, GpuciError
 from gpuci.execution.slurm import answers
+from gpuci.execution.slurm.messages import clean
 from gpuci.execution.transport.connection import Answer, LinkLost
 
 _TEXTS = Path(__file__).with_name("texts")
@@ -20,6 +22,8 @@ _FETCH_SECONDS = 200.0  # less than a lease lasts: meanwhile none is renewed
 MOST_FETCHED_BYTES = 512 * 1024 * 1024  # of one job; they are held in memory
 _PATIENCE_SECONDS = 120.0  # for a link that comes back
 _PAUSE_SECONDS = 2.0
+# No one's disk is full or read-only: this stays as it is until a person changes something.
+_NOT_OURS = re.compile("Permission denied|Operation not permitted|No such file|Not a directory|File exists")
 
 Value = TypeVar("Value")
 
@@ -150,10 +154,20 @@ class Cluster:
 
 def _refused(text: str, answer: Answer) -> GpuciError:
     said = answer.err.strip().splitlines()
+    if text == "prepare" and answer.code == 3 and said and _NOT_OURS.search(said[-1]):
+        return _not_writable(said[-1], *answer.out.decode("utf-8", "replace").splitlines()[-2:])
     return GpuciError(
         f"`{text}` failed on the login node: {said[-1] if said else f'exit code {answer.code}'}",
         why="the shared folder is full, read-only or missing" if answer.code == 3 else "",
         then="check slurm.shared-dir there" if answer.code == 3 else "",
+    )
+
+
+def _not_writable(said: str, path: str = "", user: str = "") -> ConfigError:
+    return ConfigError(
+        f"slurm.shared-dir: {clean(path)} is not writable for user {clean(user)}",
+        why=f"the login node said: {clean(said)}",
+        then="name a directory that this user may make or write, on a file system that the nodes have too",
     )
 
 

@@ -102,6 +102,31 @@ def test_prepare_names_the_programs_that_are_missing(here: Here) -> None:
         Cluster(here, "me").prepare(None)
 
 
+@pytest.mark.parametrize(
+    ("words", "is_config"),
+    [
+        ("Permission denied", True),
+        ("Not a directory", True),
+        ("No such file or directory", True),
+        ("No space left on device", False),
+        ("Disk quota exceeded", False),
+        ("Read-only file system", False),
+    ],
+)
+def test_a_shared_folder_that_can_not_be_made_is_named_with_the_user(
+    words: str, is_config: bool, here: Here
+) -> None:
+    for name, body in {"mkdir": f'echo "mkdir: /data: {words}" >&2; exit 1', "id": "echo ci"}.items():
+        (here.home / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
+        (here.home / "bin" / name).chmod(0o755)
+    with pytest.raises(GpuciError) as raised:
+        Cluster(here, "me").prepare("/data/it's")
+    assert raised.value.verdict == ("config_error" if is_config else "infra")
+    assert words in f"{raised.value.what} {raised.value.why}"
+    if is_config:
+        assert raised.value.what == "slurm.shared-dir: /data/it's is not writable for user ci"
+
+
 def test_a_job_directory_holds_all_or_is_not_there(cluster: Cluster) -> None:
     assert create(cluster, "one", "two") == (frozenset({"one", "two"}), [])
     found = {path.name for path in job(cluster, "one").iterdir()}

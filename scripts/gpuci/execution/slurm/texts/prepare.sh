@@ -2,8 +2,10 @@
 # prepare SHARED: make the folders of a run and say what is here. Empty: below the user's home.
 umask 077
 shared=${1:-$HOME/.local/share/gpuci}
-mkdir -p -- "$shared/jobs" "$shared/trees" "$shared/nodes" || exit 3
-cd -- "$shared" || exit 3
+LC_ALL=C mkdir -p -- "$shared/jobs" "$shared/trees" "$shared/nodes" && cd -- "$shared" || {
+  printf '%s\n' "$shared" "$(id -un)"
+  exit 3
+}
 printf 'shared=%s\n' "$(pwd)"
 printf 'host=%s\n' "$(uname -n)"
 for program in sbatch squeue scontrol scancel sha256sum tar; do
