@@ -14,6 +14,7 @@ from enum import Enum
 from gpuci.execution.log import LogReader
 from gpuci.execution.slurm import states
 from gpuci.execution.slurm.names import key_in
+from gpuci.execution.slurm.options import asked_for
 from gpuci.execution.slurm.states import QueueRow
 from gpuci.model import Unit
 from gpuci.results.journal import Record
@@ -74,6 +75,7 @@ class Attempt:
     began: float | None = None  # its job was first seen running
     unanswered: int = 0  # times that what it left could not be had
     postponed: tuple[float, str] | None = None  # since when no submission is taken, and why
+    asked: tuple[str, ...] = ()  # the options for sbatch
 
     @property
     def job_id(self) -> str:
@@ -145,7 +147,8 @@ def _waiting(attempt: Attempt, row: QueueRow, now: float, queue_timeout: float) 
     if states.waits_for_ever(row.reason):
         # Seen twice: while a job is made it can have a reason that is gone a moment later.
         if attempt.hopeless == row.reason:
-            why = f"it would wait for ever: {states.reason_text(row.reason)}"
+            words = states.reason_text(row.reason)
+            why = f"it would wait for ever: {words}{asked_for(words, attempt.asked)}"
             return Step(Do.CANCEL, why, states.verdict_of_reason(row.reason))
         attempt.hopeless = row.reason
         return Step(Do.WAIT)

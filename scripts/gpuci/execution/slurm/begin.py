@@ -10,6 +10,7 @@ from gpuci.execution.slurm.answers import Garbled, Held, Submitted
 from gpuci.execution.slurm.attempt import Attempt, Do, Step
 from gpuci.execution.slurm.interrupts import Interrupted
 from gpuci.execution.slurm.launch import Launch
+from gpuci.execution.slurm.options import asked_for
 from gpuci.execution.slurm.remote import Cluster
 from gpuci.execution.transport.connection import LinkLost
 from gpuci.results.verdict import shard_name
@@ -119,7 +120,8 @@ class Beginning:
 
 def _refuse(attempt: Attempt, message: messages.Message) -> None:
     attempt.submit_at = None
-    text = "; ".join(filter(None, (message.what, message.why, message.then)))
+    said = "; ".join(filter(None, (message.why, message.then)))
+    text = f"{message.what}{asked_for(said, attempt.asked)}; {said}"
     attempt.ending = Step(Do.FINISH, text, "config_error")
 
 

@@ -46,10 +46,13 @@ class Launch:
     def attempt(
         self, index: int, number: int, units: Sequence[Unit], exclude: Sequence[str] = (), token: str = ""
     ) -> Attempt:
-        """A try of a shard; with a `token` the one that another runner began."""
+        """A try of a shard; with a `token` the one that another runner began.
+
+        Raises ConfigError for options that can't be.
+        """
         who = self.identity
         token = token or secrets.token_hex(16)
-        return Attempt(
+        attempt = Attempt(
             index=index,
             number=number,
             name=names.job_name(who.repository, who.run, who.attempt, index, number),
@@ -59,13 +62,15 @@ class Launch:
             exclude=tuple(exclude),
             log=LogReader(token),
         )
+        attempt.asked = self._options(attempt)
+        return attempt
 
     def adopted(self, attempt: Attempt, token: str) -> Attempt:
         """The same try, followed on from another runner."""
         return self.attempt(attempt.index, attempt.number, attempt.units, attempt.exclude, token)
 
     def files(self, attempt: Attempt) -> dict[str, str]:
-        """The files of its job directory; raises ConfigError for options that can't be."""
+        """The files of its job directory; raises ConfigError for what can't be in a script."""
         files = {
             "token": attempt.token + "\n",
             "job.json": json.dumps(self._document(attempt)),
@@ -104,20 +109,23 @@ class Launch:
             ),
         )
 
-    def _script(self, attempt: Attempt) -> str:
-        directory, profile, slurm = self._directory(attempt), self._profile(attempt), self.config.slurm
-        who = self.identity
+    def _options(self, attempt: Attempt) -> tuple[str, ...]:
+        profile, who = self._profile(attempt), self.identity
         facts = options.ShardFacts(
             name=attempt.name,
             comment=names.comment(who.repository, who.run, who.sha, who.approver, attempt.key),
-            job_dir=directory,
+            job_dir=self._directory(attempt),
             expected_seconds=sum(unit.expected_seconds for unit in attempt.units) / max(1, profile.gpus),
             longest_timeout=_longest_test(attempt),
             excluded=attempt.exclude,
         )
+        return options.sbatch_options(self.config.slurm, profile, facts)
+
+    def _script(self, attempt: Attempt) -> str:
+        directory, profile, slurm = self._directory(attempt), self._profile(attempt), self.config.slurm
         return batch_script(
             BatchJob(
-                options=options.sbatch_options(slurm, profile, facts),
+                options=attempt.asked,
                 variables={
                     "GPUCI_JOB_DIR": directory,
                     "GPUCI_NAME": attempt.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,8 @@ _OF_PROFILE = (
     "partition", "account", "qos", "constraint", "reservation", "exclude", "gres", "gpus-per-node",
     "time-limit", "queue-timeout", "extra-options",
 )  # fmt: skip
+
+_SETTING = re.compile(r"`slurm\.([a-z-]+)`")
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,13 @@ def sbatch_options(slurm: Mapping[str, Any], profile: Profile, shard: ShardFacts
         "--export=ALL",
         *extra_options(settings.get("extra-options") or ()),
     )
+
+
+def asked_for(text: str, options: Sequence[str]) -> str:
+    """` (asked for --partition=gpux)`: the options of those settings that a text names, or empty."""
+    names = dict.fromkeys(_SETTING.findall(text.replace("time-limit", "time")))
+    given = [option for name in names for option in options if option.startswith(f"--{name}=")]
+    return f" (asked for {' '.join(given)})" if given else ""
 
 
 def limit_seconds(slurm: Mapping[str, Any], profile: Profile, shard: ShardFacts) -> int:

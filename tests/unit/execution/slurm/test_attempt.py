@@ -107,6 +107,14 @@ def test_a_reason_to_wait_for_ever_cancels_when_it_is_seen_twice(reason: str) ->
     assert (step.do, bool(step.verdict)) == (Do.CANCEL, True)
 
 
+def test_a_time_limit_that_is_too_long_is_told() -> None:
+    attempt = new()
+    attempt.asked = ("--nodes=1", "--time=0:30:00")
+    advance(attempt, [row("PENDING", "PartitionTimeLimit")], 1.0, TIMEOUT)
+    step = advance(attempt, [row("PENDING", "PartitionTimeLimit")], 2.0, TIMEOUT)
+    assert step.reason.endswith(" (PartitionTimeLimit) (asked for --time=0:30:00)")
+
+
 @pytest.mark.parametrize("reason", ["Resources", "Priority", "BeginTime", "QOSMaxGRESPerUser", "JobHeldUser"])
 def test_other_reasons_wait_until_the_queue_time_out(reason: str) -> None:
     attempt = new()

@@ -30,7 +30,8 @@ TOKENS = {"mine": "1" * 32, "theirs": "2" * 32}
 
 
 def attempt(name: str, token: str = TOKENS["mine"]) -> Attempt:
-    return Attempt(1, 1, name, token, key_of(token), (), LogReader(token))
+    asked = ("--partition=nosuch", "--time=0:30:00")
+    return Attempt(1, 1, name, token, key_of(token), (), LogReader(token), asked=asked)
 
 
 class Cluster:
@@ -127,7 +128,7 @@ def test_what_is_refused_ends_with_words() -> None:
     one, _said = submit(([Submitted("one", 1, PARTITION)], None))
     assert one.ending is not None
     assert (one.ending.do, one.ending.verdict) == (Do.FINISH, "config_error")
-    assert "partition" in one.ending.reason
+    assert one.ending.reason.startswith("the partition does not exist (asked for --partition=nosuch); ")
 
 
 def test_a_queue_that_can_never_be_asked_is_no_reason_to_wait() -> None:

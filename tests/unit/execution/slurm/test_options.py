@@ -14,6 +14,7 @@ from gpuci.execution.slurm.options import (
     LEAST_SECONDS,
     START_UP_SECONDS,
     ShardFacts,
+    asked_for,
     limit_seconds,
     parse_time,
     sbatch_options,
@@ -204,3 +205,17 @@ def test_the_time_limit(slurm: dict[str, Any], expected: float, longest: float, 
 def test_the_signal_comes_within_the_limit(limit: int) -> None:
     assert 0 < signal_seconds(limit) <= 60
     assert not limit or signal_seconds(limit) < max(limit, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("`slurm.partition` is misspelt", " (asked for --partition=gpux)"),
+        ("set `slurm.time-limit`, or `slurm.partition`", " (asked for --time=0:30:00 --partition=gpux)"),
+        ("`slurm.qos` is misspelt", ""),
+        ("check `slurm.extra-options`", ""),
+        ("the partition is down", ""),
+    ],
+)
+def test_what_the_settings_of_a_message_came_to(text: str, asked: str) -> None:
+    assert asked_for(text, ("--partition=gpux", "--nodes=1", "--time=0:30:00")) == asked
