@@ -73,7 +73,7 @@ def not_started(code: Optional[int], said: str) -> Judged:
 
 def no_pytest(said: str) -> Stop:
     """The first test process could not import pytest; `said` names its Python."""
-    then = "name the Python that has pytest, such as /opt/venv/bin/python, or install pytest in the image"
+    then = "name the Python that has pytest, such as /opt/venv/bin/python, or install pytest for this one"
     return Stop("config_error", "container.python: %s; %s" % (said, then))
 
 

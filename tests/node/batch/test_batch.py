@@ -180,7 +180,7 @@ def test_a_python_without_pytest_is_the_configurations_fault_before_any_test(
     assert judged(ended) == "config_error"
     assert ended.verdict["reason"] == (
         f"container.python: {sys.executable} has no usable pytest: {why}; name the Python that has pytest, "
-        "such as /opt/venv/bin/python, or install pytest in the image"
+        "such as /opt/venv/bin/python, or install pytest for this one"
     )
     assert set(ended.outcomes.values()) <= {"not_finished"}
     assert ended.verdict["fault"] is None
