@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gpuci.commands.common import Tree
 from gpuci.commands.output import lines_of, say
 from gpuci.config.model import Config
 from gpuci.errors import ConfigError
@@ -32,6 +32,9 @@ from gpuci.execution.transport.login import AGENT, CERTIFICATE, KEY, KNOWN_HOSTS
 from gpuci.model import Plan, ShardRun
 from gpuci.reporting.progress import Progress
 from gpuci.reporting.text import plural
+
+if TYPE_CHECKING:  # that module needs PyYAML, which run_gpu_shard.py does without
+    from gpuci.commands.common import Tree
 
 BACKENDS = ("local", "slurm")
 

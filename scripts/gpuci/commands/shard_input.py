@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuci.errors import ConfigError
+from gpuci.execution.transport.login import AGENT, CERTIFICATE, KEY, KNOWN_HOSTS
 
 _REQUIRED = {
     "GPUCI_PLAN": "path of plan.json",
@@ -13,7 +14,38 @@ _REQUIRED = {
     "GPUCI_TREE": "the checked-out tree, or a bare repository that holds GPUCI_SHA",
     "GPUCI_OUT": "a new directory for results",
 }
-_GITHUB = ("GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT")
+_BY_GITHUB = {
+    "GITHUB_REPOSITORY": "owner/name, in the names of jobs; GitHub sets it",
+    "GITHUB_RUN_ID": "the run, in the names of jobs; GitHub sets it",
+}
+_OPTIONAL = {
+    "GITHUB_RUN_ATTEMPT": "the attempt, in the names of jobs; GitHub sets it (else 1)",
+    "GITHUB_ACTIONS": "`true`: the log is folded, and tests can't give workflow commands; GitHub sets it",
+    "GPUCI_SHA": "the full SHA to deliver from a bare repository (else GPUCI_TREE as it lies there)",
+    "GPUCI_SUBDIRECTORY": "with GPUCI_SHA: the directory of that commit that is ROOT",
+    "GPUCI_APPROVER": "who approved the commit, for the comment of jobs",
+    KNOWN_HOSTS: "text of known_hosts, beside `slurm.known-hosts`",
+    KEY: "text of the private key for the login node",
+    CERTIFICATE: "text of that key's certificate",
+    AGENT: "an ssh-agent, in place of a key",
+    "HOME": "what `~/` is in `slurm.known-hosts` and `slurm.identity-file`",
+}
+VARIABLES = {**_REQUIRED, **_BY_GITHUB, **_OPTIONAL}
+
+
+def usage() -> str:
+    """How the program is called, with its variables."""
+    return "\n".join(
+        [
+            "usage: run_gpu_shard.py [clean-up]",
+            "Runs shards of a plan on a Slurm cluster; clean-up ends what is left of them.",
+            "Settings come by the environment:",
+            *(f"  {name:<22} {what}" for name, what in {**_REQUIRED, **_BY_GITHUB}.items()),
+            "and may be left out:",
+            *(f"  {name:<22} {what}" for name, what in _OPTIONAL.items()),
+            "clean-up needs no GPUCI_TREE and no GPUCI_OUT. docs/slurm.md has more.\n",
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -41,7 +73,7 @@ def read(environ: Mapping[str, str]) -> ShardInput:
         problems.append(f"GPUCI_SHARD is {shard!r}: an index from 1 on, or `all`")
     if not _counts(attempt):
         problems.append(f"GITHUB_RUN_ATTEMPT is {attempt!r}: a number from 1 on")
-    problems += [f"{name} is not set: GitHub sets it" for name in _GITHUB[:2] if not environ.get(name)]
+    problems += [f"{name} is not set: GitHub sets it" for name in _BY_GITHUB if not environ.get(name)]
     if problems:
         raise ConfigError(
             "; ".join(problems), then="set them in `env:` of the step (actions/run-gpu-shard does)"

@@ -1,0 +1,76 @@
+"""The variables of run_gpu_shard.py: those that it reads, those that it names, those that are documented."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from gpuci.commands.shard_input import VARIABLES, read, usage
+from gpuci.errors import ConfigError
+from gpuci.execution.transport.login import login_from
+
+CLONE = Path(__file__).resolve().parents[3]
+PROGRAM = CLONE / "scripts" / "run_gpu_shard.py"
+GIVEN = {
+    "GPUCI_PLAN": "plan.json",
+    "GPUCI_SHARD": "2",
+    "GPUCI_TREE": "tree",
+    "GPUCI_OUT": "out",
+    "GITHUB_REPOSITORY": "owner/name",
+    "GITHUB_RUN_ID": "1",
+    "SSH_AUTH_SOCK": "socket",
+}
+
+
+class Recorded(Mapping[str, str]):
+    """An environment that knows what was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.asked.add(name)
+        return GIVEN[name]
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("all of the environment was asked for")
+
+    def __len__(self) -> int:
+        return len(GIVEN)
+
+
+def test_the_variables_are_those_that_are_read() -> None:
+    environ = Recorded()
+    read(environ)
+    login_from({"login": "login1", "known-hosts": "~/known_hosts"}, environ)
+    assert environ.asked == set(VARIABLES)
+
+
+def test_the_table_of_the_page_names_each_variable() -> None:
+    page = (CLONE / "docs" / "slurm.md").read_text("utf-8")
+    table = page.partition("<!-- table: variables -->\n")[2].partition("\n<!-- end -->")[0]
+    rows = [tuple(cell.strip() for cell in row.strip("|").split("|")) for row in table.split("\n")[2:]]
+    assert [(name.strip("`"), what) for name, _needed, what in rows] == list(VARIABLES.items())
+    for name, needed, _what in rows:
+        assert (needed == "yes") == is_needed(name.strip("`")), name
+
+
+def is_needed(name: str) -> bool:
+    """Whether there is no reading without it."""
+    try:
+        read({other: value for other, value in GIVEN.items() if other != name})
+    except ConfigError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("-h", 0), ("cleanup", 2)])
+def test_it_says_how_it_is_called_and_needs_no_package_for_that(argument: str, code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", PROGRAM, argument], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout if code == 0 else done.stderr) == (code, usage())
