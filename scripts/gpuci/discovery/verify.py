@@ -73,6 +73,7 @@ def verify(root: Path, config: Config, manifest: Manifest) -> list[Problem]:
         *_marks_without_effect(conftests),
         *_unregistered(manifest, plans, conftests),
         *_registered_but_unknown(config, plans),
+        *_numbers_not_read(config, manifest),
         *_unused_rules(config, manifest),
     ]
 
@@ -164,6 +165,24 @@ def _registered_but_unknown(config: Config, plans: list[RootPlan]) -> Iterator[P
 
 def _has_rule(config: Config, name: str) -> bool:
     return any(fnmatchcase(name, rule.name) for rule in config.markers)
+
+
+def _numbers_not_read(config: Config, manifest: Manifest) -> Iterator[Problem]:
+    """`gpu(2)` means what `gpu` means: a rule goes by the mark's name alone. Once per file and number."""
+    wide = [rule.name for rule in config.markers if rule.gpus]
+    seen = set()
+    for target in manifest.targets:
+        for marker in target.markers:
+            number = next((arg for arg in marker.args if arg.isdecimal()), None)
+            key = (target.test_path, marker.name, number)
+            if number and key not in seen and any(fnmatchcase(marker.name, name) for name in wide):
+                seen.add(key)
+                yield Problem(
+                    target.test_path,
+                    marker.line or target.line,
+                    f"mark {marker.name}({number}): the number is not read; "
+                    f"use a mark with its own rule, such as `{marker.name}_{number}: {number}` in `markers`",
+                )
 
 
 def _unused_rules(config: Config, manifest: Manifest) -> Iterator[Problem]:

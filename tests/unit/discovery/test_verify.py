@@ -105,3 +105,15 @@ def test_marks_registered_by_a_conftest_are_registered(tmp_path: Path) -> None:
 def test_where_nothing_is_registered_nothing_is_missed(tmp_path: Path) -> None:
     """A project that doesn't register marks gets no list of all of them."""
     assert problems(tmp_path, {"a/test_m.py": TEST.replace("gpu", "anything")}) == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "number"), [("gpu(2)", "2"), ("gpu", ""), ("gpu('a100')", ""), ("sequential(2)", "")]
+)
+def test_a_number_that_nobody_reads_is_named_once(tmp_path: Path, mark: str, number: str) -> None:
+    tests = f"import pytest\npytestmark = pytest.mark.{mark}\ndef test_a(): ...\ndef test_b(): ...\n"
+    found = problems(tmp_path, {**GOOD, "a/test_m.py": tests})
+    told = [problem for problem in found if "number is not read" in problem.message]
+    assert [(problem.path, f"gpu_{number}: {number}" in problem.message) for problem in told] == (
+        [("a/test_m.py", True)] if number else []
+    )
