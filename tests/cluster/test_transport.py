@@ -182,12 +182,12 @@ REFUSALS: list[tuple[str, Callable[[Sshd, Path], Login], str]] = [
     (
         "unknown host key",
         lambda s, t: s.login(known_hosts_text="other ssh-ed25519 AAAA\n"),
-        "known_hosts has no",
+        "GPUCI_KNOWN_HOSTS has no",
     ),
     (
         "changed host key",
         lambda s, t: s.login(known_hosts_text=changed(s, t)),
-        "is not the one in known_hosts",
+        "is not the one in GPUCI_KNOWN_HOSTS",
     ),
     (
         "revoked host key",
@@ -197,7 +197,7 @@ REFUSALS: list[tuple[str, Callable[[Sshd, Path], Login], str]] = [
     (
         "other host's certificate",
         lambda s, t: s.login(known_hosts_text=f"@cert-authority {s.known_hosts}"),
-        "known_hosts has no",
+        "GPUCI_KNOWN_HOSTS has no",
     ),
     (
         "only comments",
@@ -294,7 +294,7 @@ def test_a_jump_host_is_passed_and_its_key_is_checked(shared: Sshd, tmp_path: Pa
             assert connection.run('echo "$SSH_CONNECTION"').code == 0
         assert "Accepted publickey" in gate.log.read_text()
 
-        with pytest.raises(ConfigError, match=f"known_hosts has no ED25519 key for .*:{gate.port}"):
+        with pytest.raises(ConfigError, match=f"KNOWN_HOSTS has no ED25519 key for .*:{gate.port}"):
             connect(shared.login(jump=login.jump), tmp_path).open()
         gate.authorized.write_text("")
         with pytest.raises(ConfigError, match="does not let us in"):

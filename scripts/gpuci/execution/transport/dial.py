@@ -13,12 +13,13 @@ from pathlib import Path
 
 from gpuci.errors import GpuciError
 from gpuci.execution.transport import credentials, ssh_options
-from gpuci.execution.transport.login import Host, Login
+from gpuci.execution.transport.login import Host, Login, facts_of
 from gpuci.execution.transport.master import Master, environment
 from gpuci.execution.transport.messages import IDENTITY, LATER, REFUSED, Message, explain, plain
 from gpuci.execution.transport.ssh_options import CONTROL
 
 LONGEST_PAUSE = 15.0
+TOLD_AGAIN_SECONDS = 15.0  # with LONGEST_PAUSE: what stays as it is is told each 15 to 30 s
 
 
 class LinkLost(GpuciError):
@@ -61,7 +62,7 @@ class Dialer:
         self._counts = counts
         self._env = environment(login, os.environ)
         self._hosts = list(login.targets)
-        self._told: dict[Host, str] = {}
+        self._told: dict[Host, tuple[str, float]] = {}  # what was told last, and when
 
     def connect(self, end: float) -> tuple[Master, Host]:
         """Return a master that stands; `end` is on the monotonic clock. Raises LinkLost."""
@@ -75,7 +76,7 @@ class Dialer:
                     self._stands(host)
                     return result, host
                 failed[host] = result
-                self._tell(host, result)
+                self._tell(host, result, end)
             if time.monotonic() >= end or not any(message.retry for message in failed.values()):
                 break
             pause(attempt, end)
@@ -120,13 +121,18 @@ class Dialer:
             raise
         late = time.monotonic() >= end
         said = master.end()
-        return _too_slow(host, seconds) if late else explain(said, host.name)
+        return _too_slow(host, seconds) if late else explain(said, host.name, facts_of(self._login, host))
 
-    def _tell(self, host: Host, message: Message) -> None:
-        if self._told.get(host) != message.what:
-            self._told[host] = message.what
-            more = "; trying again" if message.retry else ""
-            self._say(plain(f"ssh to {host}: {message.what}{more}"))
+    def _tell(self, host: Host, message: Message, end: float) -> None:
+        """Tell of an attempt that failed. What ends the only host's is told by the error itself."""
+        now = time.monotonic()
+        what, at = self._told.get(host, ("", 0.0))
+        repeats = what == message.what and now - at < TOLD_AGAIN_SECONDS
+        if repeats or (len(self._hosts) == 1 and not (message.retry and now < end)):
+            return
+        self._told[host] = message.what, now
+        more = f"; trying again, for up to {end - now:.0f} s" if message.retry and now < end else ""
+        self._say(plain(f"ssh to {host}: {message.what}{more}"))
 
     def _unreachable(self, failed: Mapping[Host, Message]) -> LinkLost:
         # What worked once in this run was right: a home or an account service can be away for a while.

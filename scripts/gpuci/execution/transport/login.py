@@ -114,6 +114,19 @@ def login_from(slurm: Mapping[str, Any], environ: Mapping[str, str]) -> Login:
     return replace(login, key=private_key(login.key, KEY)) if login.key.strip() else replace(login, key="")
 
 
+def facts_of(login: Login, host: Host) -> dict[str, str]:
+    """What an error of ssh is told with: where host keys are from, which keys and which user were offered."""
+    known = [login.known_hosts, KNOWN_HOSTS if login.known_hosts_text.strip() else ""]
+    keys = [
+        "the key of slurm.credential-command" if login.credential_command else "",
+        KEY if login.key else "",
+        f"slurm.identity-file {login.identity_file}" if login.identity_file and not login.key else "",
+    ]
+    offered = " or ".join(filter(None, keys)) or "the keys of the ssh-agent"
+    user = f"user {host.user}" if host.user else "the name of this machine's user (slurm.user is not set)"
+    return {"known_hosts": " and ".join(filter(None, known)), "offer": f"{offered}, as {user}"}
+
+
 def _texts(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value or ())
 

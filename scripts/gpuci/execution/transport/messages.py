@@ -7,6 +7,7 @@ since ssh ends with a general line ("Connection closed") whatever went wrong bef
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ IDENTITY = "identity"  # this host is not, or can't be shown to be, the one it s
 
 _MAKE = "`ssh-keyscan HOST` prints its keys; compare them with what the cluster publishes, then"
 
+UNKNOWN = {"known_hosts": "known_hosts", "offer": "what is configured"}
 PATHS = "relative paths count from ROOT (`run_gpu_shard.py`: from where it starts)"
 
 
@@ -35,7 +37,10 @@ class Message:
 
 
 class _Row(NamedTuple):
-    """`{1}` in `what` is the pattern's first group, `{host}` the host that was to be reached."""
+    """`{1}` in a text is the pattern's first group, `{host}` the host that was to be reached.
+
+    `{known_hosts}` is where its keys are from, `{offer}` the keys and the user's name that were offered.
+    """
 
     pattern: str
     kind: str
@@ -50,21 +55,21 @@ _ROWS = tuple(
         (
             r"REMOTE HOST IDENTIFICATION HAS CHANGED(?:.*?Host key for (\S+) has changed)?",
             IDENTITY,
-            "the host key of {1} is not the one in known_hosts",
+            "the host key of {1} is not the one in {known_hosts}",
             "the host was set up again, its name leads to another machine, or somebody stands in between",
             "ask the cluster's admins whether the key changed; only then replace its line in known_hosts",
         ),
         (
             r"WARNING: REVOKED HOST KEY|[Hh]ost key (?:for )?(\S+)? ?(?:was|is marked as) revoked",
             IDENTITY,
-            "the host key of {host} is marked as revoked in known_hosts",
+            "the host key of {host} is marked as revoked in {known_hosts}",
             "the cluster gave that key up",
             "get the new key from the cluster's admins",
         ),
         (
             r"No (\S+) host (?:key|certificate) is known for (\S+)",
             IDENTITY,
-            "known_hosts has no {1} key for {2}",
+            "{known_hosts} has no {1} key for {2}",
             "host keys are always checked, and none is accepted that was not given",
             f"{_MAKE} add the line for {{2}} (a port other than 22 is written as [host]:port)",
         ),
@@ -79,7 +84,7 @@ _ROWS = tuple(
             r"Host key verification failed",
             IDENTITY,
             "the host key of {host} could not be verified",
-            "known_hosts has no valid line for it, or its certificate has ended or is for another name",
+            "{known_hosts} has no valid line for it, or its certificate has ended or is for another name",
             f"{_MAKE} put them into known_hosts",
         ),
         (
@@ -114,8 +119,8 @@ _ROWS = tuple(
             r"(\S+): Permission denied \(([^)\n]*)\)",
             REFUSED,
             "{1} does not let us in (it takes: {2})",
-            "the key is not in the user's authorized_keys there, the user's name is wrong, a certificate has "
-            "ended, the account is locked, or a second factor is asked for",
+            "offered: {offer}; the key is not in the user's authorized_keys there, the user's name is wrong, "
+            "a certificate has ended, the account is locked, or a second factor is asked for",
             "check slurm.user; add the public key to ~/.ssh/authorized_keys on the login node; "
             "try `ssh -i KEY USER@HOST true` by hand",
         ),
@@ -271,15 +276,17 @@ _COMPILED = tuple(
 )
 
 
-def explain(said: str, host: str) -> Message:
+def explain(said: str, host: str, facts: Mapping[str, str] = UNKNOWN) -> Message:
     """Return the message for what ssh printed while it had, or lost, no connection to `host`.
 
-    A text in no row is shown as it is, made harmless, and counts as LATER.
+    `facts` are the values of `known_hosts` and `offer`. A text in no row is shown as it is, made harmless,
+    and counts as LATER.
     """
     for pattern, row in _COMPILED:
         match = pattern.search(said)
         if match:
-            return Message(row.kind, _filled(row.what, match, host), row.why, _filled(row.then, match, host))
+            texts = (_filled(text, match, host, facts) for text in (row.what, row.why, row.then))
+            return Message(row.kind, *texts)
     lines = plain(said).splitlines()
     if lines:
         return Message(LATER, f"ssh has no connection to {host}: {lines[-1][:200]}")
@@ -291,9 +298,9 @@ def explain(said: str, host: str) -> Message:
     )
 
 
-def _filled(text: str, match: re.Match[str], host: str) -> str:
+def _filled(text: str, match: re.Match[str], host: str, facts: Mapping[str, str]) -> str:
     groups = [" ".join(plain(group or host).split())[:200] for group in match.groups()]
-    return text.format(host, *groups, host=host)
+    return text.format(host, *groups, host=host, **{name: plain(value) for name, value in facts.items()})
 
 
 def plain(text: str) -> str:
