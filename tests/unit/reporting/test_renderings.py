@@ -437,6 +437,12 @@ def test_every_verdict_reads_as_words(verdict: str) -> None:
     assert "_" not in lines
 
 
+def test_a_configuration_error_is_told_once() -> None:
+    rows = tuple(ShardReport(index, "config_error", 1.0, 0.0, reason="no such thing") for index in (1, 2))
+    report = Report("config_error", "shard 1, shard 2: config_error (no such thing)", {}, (), rows)
+    assert terminal.render(report).count("no such thing") == 1
+
+
 def test_what_was_not_forked_is_shown_and_cut() -> None:
     report = Report("passed", "", {}, (), (), notes=tuple(f"a{n}/conftest.py: a thread" for n in range(30)))
     lines = terminal.render(report).split("\n")
