@@ -2,10 +2,12 @@
 # prepare SHARED: make the folders of a run and say what is here. Empty: below the user's home.
 umask 077
 shared=${1:-$HOME/.local/share/gpuci}
-LC_ALL=C mkdir -p -- "$shared/jobs" "$shared/trees" "$shared/nodes" && cd -- "$shared" || {
+refused() {
   printf '%s\n' "$shared" "$(id -un)"
   exit 3
 }
+LC_ALL=C mkdir -p -- "$shared/jobs" "$shared/trees" "$shared/nodes" || refused
+cd -- "$shared" || refused
 printf 'shared=%s\n' "$(pwd)"
 printf 'host=%s\n' "$(uname -n)"
 for program in sbatch squeue scontrol scancel sha256sum tar; do
