@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,3 +26,10 @@ def bed(running_bed: Bed) -> Iterator[Bed]:
     """The bed; what the test changed through it is put right afterwards."""
     yield running_bed
     running_bed.heal()
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A short one: sockets of ssh are below it, and a path of pytest-xdist's is too long for them (unix(7))."""
+    with tempfile.TemporaryDirectory(prefix="g-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
