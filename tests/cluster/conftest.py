@@ -30,6 +30,6 @@ def bed(running_bed: Bed) -> Iterator[Bed]:
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """A short one: ssh has its sockets below it, and a worker of pytest-xdist has too long a path (unix(7))."""
+    """A short one: ssh has its sockets below it, and pytest-xdist makes paths too long (unix(7))."""
     with tempfile.TemporaryDirectory(prefix="g-", ignore_cleanup_errors=True) as directory:
         yield Path(directory)
