@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,8 @@ class Outcome:
 
 def main(arguments: list[str]) -> int:
     """Run what the flags ask for; return 1 if anything failed."""
+    # Ignored in what a shell starts in the background, and all that we start would inherit it; tests send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     options, pytest_arguments = parse(arguments)
     try:
         outcomes = everything(options, pytest_arguments)
