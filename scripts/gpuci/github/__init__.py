@@ -1,0 +1,1 @@
+"""GitHub: events, who approved what, the API, workflow commands, the gate."""

@@ -1,0 +1,1 @@
+"""What each action does: its environment -> the library -> outputs, summary, exit code."""
