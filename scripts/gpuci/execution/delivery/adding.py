@@ -9,10 +9,10 @@ import contextlib
 from collections.abc import Iterable
 
 from gpuci.errors import ConfigError
-from gpuci.execution.delivery import listing
-from gpuci.execution.delivery.git import GitFailed
-from gpuci.execution.delivery.listing import Entry
 from gpuci.execution.delivery.repository import Repository
+from gpuci.repository import listing
+from gpuci.repository.git import GitFailed
+from gpuci.repository.listing import Entry
 
 OURS = ".gpuci"  # what runs leave below ROOT
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuci.errors import GpuciError
-from gpuci.execution.delivery.git import Git, GitFailed, bare_repository
 from gpuci.execution.delivery.snapshot import Snapshot
 from gpuci.execution.directories import cannot_write
+from gpuci.repository.git import Git, GitFailed, bare_repository
 
 CHUNK = 1 << 20
 # `git archive` of a tree dates its files now; of a commit, as the commit. So the tree gets a commit that is

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuci.execution.delivery import listing
-from gpuci.execution.delivery.git import Git
+from gpuci.repository import listing
+from gpuci.repository.git import Git
 
 
 def pointer_ids(git: Git, object_ids: Sequence[str]) -> frozenset[str]:

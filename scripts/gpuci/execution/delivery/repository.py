@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuci.errors import ConfigError, GpuciError
-from gpuci.execution.delivery.git import Git, GitFailed, quoted, user_environment
+from gpuci.repository.git import Git, GitFailed, quoted, user_environment
 
 # What would write beside our index (hooks, a shared index, a watching daemon), refuse a file for its line
 # ends, or make pointers again of the content of Git LFS that lies in the tree.

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuci.errors import ConfigError
-from gpuci.execution.delivery import listing, notes
-from gpuci.execution.delivery.git import Git, GitFailed, bare_repository
+from gpuci.execution.delivery import notes
 from gpuci.execution.delivery.notes import Dirty
 from gpuci.execution.delivery.objects import pointer_ids
 from gpuci.execution.delivery.repository import locate
 from gpuci.execution.delivery.working_tree import Taken, take
+from gpuci.repository import listing
+from gpuci.repository.git import Git, GitFailed, bare_repository
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 

@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gpuci.execution.delivery import listing
 from gpuci.execution.delivery.adding import add_all, drop, indexed, replace_entries, unhide
-from gpuci.execution.delivery.git import GitFailed
-from gpuci.execution.delivery.listing import Change, Entry
 from gpuci.execution.delivery.notes import Dirty
 from gpuci.execution.delivery.objects import pointer_ids
 from gpuci.execution.delivery.repository import Repository, locate
+from gpuci.repository import listing
+from gpuci.repository.git import GitFailed
+from gpuci.repository.listing import Change, Entry
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuci.execution.delivery import listing
-from gpuci.execution.delivery.listing import Change, Entry
+from gpuci.repository import listing
+from gpuci.repository.listing import Change, Entry
 
 ID, OTHER = "a" * 40, "b" * 40
 
