@@ -161,13 +161,13 @@ def test_a_credential_command_that_is_missing_is_told(shared: Sshd, tmp_path: Pa
 def test_the_credential_command_sees_no_secret_of_ours(
     shared: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GPUCI_SSH_KEY", "secret")
+    monkeypatch.setenv("GPUCI_SSH_PRIVATE_KEY", "secret")
     monkeypatch.setenv("TICKET", "theirs")
     command = ("sh", "-c", f'env >{tmp_path}/env; test -s "$GPUCI_CREDENTIAL_DIR/key"')
     with connect(shared.login(credential_command=command), tmp_path):
         seen = (tmp_path / "env").read_text().splitlines()
     assert "TICKET=theirs" in seen
-    assert [line for line in seen if line.startswith("GPUCI_SSH_KEY")] == []
+    assert [line for line in seen if line.startswith("GPUCI_SSH_PRIVATE_KEY")] == []
 
 
 # Host keys
@@ -182,12 +182,12 @@ REFUSALS: list[tuple[str, Callable[[Sshd, Path], Login], str]] = [
     (
         "unknown host key",
         lambda s, t: s.login(known_hosts_text="other ssh-ed25519 AAAA\n"),
-        "GPUCI_KNOWN_HOSTS has no",
+        "GPUCI_SSH_KNOWN_HOSTS has no",
     ),
     (
         "changed host key",
         lambda s, t: s.login(known_hosts_text=changed(s, t)),
-        "is not the one in GPUCI_KNOWN_HOSTS",
+        "is not the one in GPUCI_SSH_KNOWN_HOSTS",
     ),
     (
         "revoked host key",
@@ -197,12 +197,12 @@ REFUSALS: list[tuple[str, Callable[[Sshd, Path], Login], str]] = [
     (
         "other host's certificate",
         lambda s, t: s.login(known_hosts_text=f"@cert-authority {s.known_hosts}"),
-        "GPUCI_KNOWN_HOSTS has no",
+        "GPUCI_SSH_KNOWN_HOSTS has no",
     ),
     (
         "only comments",
         lambda s, t: s.login(known_hosts_text="# nothing\n\n"),
-        "GPUCI_KNOWN_HOSTS holds no host key",
+        "GPUCI_SSH_KNOWN_HOSTS holds no host key",
     ),
     (
         "known_hosts missing",

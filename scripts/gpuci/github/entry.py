@@ -16,7 +16,7 @@ from gpuci_node.contract import EXIT_CODES
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 # What no program that we start has a use for.
-SECRETS = ("GPUCI_TOKEN", "GPUCI_REGISTRY_PASSWORD", "GPUCI_SSH_KEY", "GPUCI_SSH_CERTIFICATE")
+SECRETS = ("GPUCI_TOKEN", "GPUCI_REGISTRY_PASSWORD", "GPUCI_SSH_PRIVATE_KEY", "GPUCI_SSH_CERTIFICATE")
 
 
 def main(action: str, *, needs_packages: bool = True) -> int:

@@ -112,7 +112,7 @@ def test_what_needs_no_connection_is_found_without_one(
 def test_to_verify_no_secret_has_to_be_here(
     tree: Path, monkeypatch: pytest.MonkeyPatch, known_hosts: str
 ) -> None:
-    for name in ("GPUCI_KNOWN_HOSTS", "GPUCI_SSH_KEY", "SSH_AUTH_SOCK"):
+    for name in ("GPUCI_SSH_KNOWN_HOSTS", "GPUCI_SSH_PRIVATE_KEY", "SSH_AUTH_SOCK"):
         monkeypatch.delenv(name, raising=False)
     config = CONFIG.replace("known-hosts: known_hosts, identity-file: key", known_hosts + "user: ci")
     (tree / ".github" / "gpuci.yml").write_text(config)

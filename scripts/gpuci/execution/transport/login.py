@@ -16,10 +16,10 @@ from typing import Any
 
 from gpuci.errors import ConfigError
 
-KEY = "GPUCI_SSH_KEY"
+KEY = "GPUCI_SSH_PRIVATE_KEY"
 CERTIFICATE = "GPUCI_SSH_CERTIFICATE"
 SECRETS = (KEY, CERTIFICATE)
-KNOWN_HOSTS = "GPUCI_KNOWN_HOSTS"
+KNOWN_HOSTS = "GPUCI_SSH_KNOWN_HOSTS"
 AGENT = "SSH_AUTH_SOCK"
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*\$?")

@@ -69,7 +69,7 @@ def test_the_error_alone_tells_of_the_only_host_that_refuses(monkeypatch: pytest
         (
             Login(("login1",), "ci", identity_file="/k", key="K"),
             DENIED,
-            "offered: GPUCI_SSH_KEY, as user ci;",
+            "offered: GPUCI_SSH_PRIVATE_KEY, as user ci;",
         ),
         (Login(("login1",), "ci", agent="/s"), DENIED, "offered: the keys of the ssh-agent, as user ci;"),
         (
@@ -78,11 +78,11 @@ def test_the_error_alone_tells_of_the_only_host_that_refuses(monkeypatch: pytest
             "offered: the key of slurm.credential-command or slurm.identity-file /k, as user ci;",
         ),
         (Login(("login1",), known_hosts="/kn"), CHANGED, "is not the one in /kn"),
-        (Login(("login1",), known_hosts_text="x"), CHANGED, "is not the one in GPUCI_KNOWN_HOSTS"),
+        (Login(("login1",), known_hosts_text="x"), CHANGED, "is not the one in GPUCI_SSH_KNOWN_HOSTS"),
         (
             Login(("login1",), known_hosts="/{0}", known_hosts_text="x"),
             CHANGED,
-            "in /{0} and GPUCI_KNOWN_HOSTS",
+            "in /{0} and GPUCI_SSH_KNOWN_HOSTS",
         ),
     ],
     ids=["file", "secret", "agent", "command", "known_hosts", "text", "both"],

@@ -83,7 +83,11 @@ def test_all_settings_arrive() -> None:
         "credential-command": "vault 'a b'",
         "partition": "gpu",
     }
-    secrets = {"GPUCI_KNOWN_HOSTS": "x y z", "GPUCI_SSH_KEY": PEM, "GPUCI_SSH_CERTIFICATE": "cert"}
+    secrets = {
+        "GPUCI_SSH_KNOWN_HOSTS": "x y z",
+        "GPUCI_SSH_PRIVATE_KEY": PEM,
+        "GPUCI_SSH_CERTIFICATE": "cert",
+    }
     login = login_from(slurm, {"HOME": "/home/me", "SSH_AUTH_SOCK": "/agent", **secrets})
     assert login == Login(
         hosts=("login1", "login2:2"),
@@ -105,11 +109,11 @@ def test_all_settings_arrive() -> None:
 @pytest.mark.parametrize(
     ("slurm", "environ"),
     [
-        ({"login": "a", "known-hosts": "kh"}, {"GPUCI_SSH_KEY": PEM}),
+        ({"login": "a", "known-hosts": "kh"}, {"GPUCI_SSH_PRIVATE_KEY": PEM}),
         ({"login": "a", "known-hosts": "kh", "identity-file": "k"}, {}),
         ({"login": "a", "known-hosts": "kh", "credential-command": ["get"]}, {}),
         ({"login": "a", "known-hosts": "kh"}, {"SSH_AUTH_SOCK": "/agent"}),
-        ({"login": "a", "identity-file": "k"}, {"GPUCI_KNOWN_HOSTS": "a ssh-ed25519 AAAA"}),
+        ({"login": "a", "identity-file": "k"}, {"GPUCI_SSH_KNOWN_HOSTS": "a ssh-ed25519 AAAA"}),
         ({**SLURM, "user": None, "port": None, "jump": [], "credential-command": []}, {}),
     ],
     ids=["key text", "key file", "command", "agent", "known_hosts text", "defaults of the configuration"],
@@ -122,15 +126,19 @@ def test_one_key_and_one_known_hosts_are_enough(slurm: dict[str, Any], environ: 
     ("slurm", "environ", "words"),
     [
         ({**SLURM, "login": []}, {}, ["slurm.login names no login node"]),
-        ({**SLURM, "known-hosts": None}, {}, ["no known_hosts", "ssh-keyscan", "GPUCI_KNOWN_HOSTS"]),
-        ({**SLURM, "known-hosts": None}, {"GPUCI_KNOWN_HOSTS": " \n"}, ["no known_hosts"]),
-        ({**SLURM, "identity-file": None}, {}, ["no key", "GPUCI_SSH_KEY", "slurm.identity-file"]),
-        ({**SLURM, "identity-file": None}, {"GPUCI_SSH_KEY": "\n"}, ["no key"]),
+        ({**SLURM, "known-hosts": None}, {}, ["no known_hosts", "ssh-keyscan", "GPUCI_SSH_KNOWN_HOSTS"]),
+        ({**SLURM, "known-hosts": None}, {"GPUCI_SSH_KNOWN_HOSTS": " \n"}, ["no known_hosts"]),
+        ({**SLURM, "identity-file": None}, {}, ["no key", "GPUCI_SSH_PRIVATE_KEY", "slurm.identity-file"]),
+        ({**SLURM, "identity-file": None}, {"GPUCI_SSH_PRIVATE_KEY": "\n"}, ["no key"]),
         ({**SLURM, "login": "-oX"}, {}, ["'-oX' is not a host"]),
         ({**SLURM, "jump": ["a", "b c"]}, {}, ["'b c' is not a host"]),
         ({**SLURM, "credential-command": "a 'b"}, {}, ["slurm.credential-command", "quote"]),
         ({}, {}, ["3 settings", "names no login node", "no known_hosts", "no key", "ssh-keyscan"]),
-        (SLURM, {"GPUCI_SSH_KEY": "ssh-ed25519 AAAA me"}, ["GPUCI_SSH_KEY", "not hold a private key"]),
+        (
+            SLURM,
+            {"GPUCI_SSH_PRIVATE_KEY": "ssh-ed25519 AAAA me"},
+            ["GPUCI_SSH_PRIVATE_KEY", "not hold a private key"],
+        ),
     ],
 )
 def test_what_is_missing_is_told(slurm: dict[str, Any], environ: dict[str, str], words: list[str]) -> None:
@@ -140,7 +148,7 @@ def test_what_is_missing_is_told(slurm: dict[str, Any], environ: dict[str, str],
 
 
 def test_a_login_does_not_print_its_secrets() -> None:
-    login = login_from(SLURM, {"GPUCI_SSH_KEY": PEM, "GPUCI_SSH_CERTIFICATE": "CCCC"})
+    login = login_from(SLURM, {"GPUCI_SSH_PRIVATE_KEY": PEM, "GPUCI_SSH_CERTIFICATE": "CCCC"})
     assert "AAAA" not in repr(login)
     assert "CCCC" not in repr(login)
 
