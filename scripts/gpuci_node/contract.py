@@ -17,6 +17,7 @@ SCHEMAS: Mapping[str, str] = {
         "job",
         "journal",
         "verdict",
+        "runs",
         "report",
     )
 }

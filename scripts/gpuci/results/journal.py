@@ -71,7 +71,7 @@ def read_record(line: bytes | str) -> Record | None:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) and _is_record(record) else None
+    return record if is_record(record) else None
 
 
 def is_number(value: Any) -> bool:
@@ -81,7 +81,10 @@ def is_number(value: Any) -> bool:
     return 0 <= value < 1e15 and math.isfinite(value)
 
 
-def _is_record(record: Record) -> bool:
+def is_record(record: Any) -> bool:
+    """Whether a JSON value is a record whose fields have the types of schemas/journal.schema.json."""
+    if not isinstance(record, dict):
+        return False
     kind = record.get("kind")
     if not isinstance(kind, str):
         return False
