@@ -17,7 +17,14 @@ from gpuci_node.contract import MODE_ALIASES
 
 _PLAIN_SECTIONS = ("container", "slurm", "durations", "label", "cost", "changes")
 # Settings that name files or directories below ROOT.
-_PATHS_BELOW_ROOT: tuple[Path, ...] = (("container", "pythonpath"), ("durations", "file"))
+_BUILD: Path = ("container", "build")
+_PATHS_BELOW_ROOT: tuple[Path, ...] = (
+    ("container", "pythonpath"),
+    (*_BUILD, "file"),
+    (*_BUILD, "context"),
+    (*_BUILD, "inputs"),
+    ("durations", "file"),
+)
 # What a test process learns about its slot (docs/node.md): a value from here would be overwritten.
 _SET_BY_THE_NODE = r"CUDA_VISIBLE_DEVICES|GPUCI_\w+|PYTEST_XDIST_(WORKER(_COUNT)?|TESTRUNUID)"
 
@@ -36,6 +43,7 @@ class Resolver:
     def config(self) -> Config:
         """The configuration; complete only if `problems` is empty afterwards."""
         profiles = self._profiles()
+        self._check_container(self.data.get("container") or {})
         return Config(
             packages=self._packages(),
             modes=self._modes(),
@@ -130,10 +138,27 @@ class Resolver:
             fields[name] = tuple(fields.get(name, ()))
         return Node(**{**fields, "env": env})
 
+    def _check_container(self, container: Mapping[str, Any]) -> None:
+        build = container.get("build")
+        if build is None:
+            return
+        if build.get("repository") is None:
+            self._report((*_BUILD, "repository"), "must be set: a built image has to be kept somewhere")
+        if container.get("image") is not None:
+            self._report(_BUILD, "container.image names an image already: leave one of the two empty")
+        if container.get("runtime") in (None, "none"):
+            self._report(_BUILD, "nothing runs in the image without container.runtime")
+        for name in build.get("args") or {}:
+            if is_secret_name(name):
+                self._report((*_BUILD, "args", name), f"an image keeps its args; {SECRET_ADVICE}")
+
     def _section(self, name: str) -> dict[str, Any]:
         """A section that stays a mapping, with the schema's defaults where nothing is set."""
-        given = self._given(self.data.get(name, {}), (name,))
-        properties = self.schema["properties"][name]["properties"]
+        return self._filled(self.data.get(name, {}), (name,))
+
+    def _filled(self, section: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        given = self._given(section, path)
+        properties = self._schema_at(path)["properties"]
         defaults = {key: resolved(below, self.schema)["default"] for key, below in properties.items()}
         return {key: given.get(key, _copy(default)) for key, default in defaults.items()}
 
@@ -148,6 +173,10 @@ class Resolver:
     def _value(self, value: Any, path: Path) -> Any:
         if path in _PATHS_BELOW_ROOT:
             return self._below_root(value, path)
+        if path == _BUILD:
+            return self._filled(value, path)
+        if path == (*_BUILD, "args"):
+            return {key: item for key, item in value.items() if item is not None}
         if isinstance(value, str) and "array" in self._schema_at(path)["type"]:
             return self._words(value, path)
         return value

@@ -196,3 +196,53 @@ def test_a_path_without_fault_stays_below_root_when_tidied(path: str) -> None:
         assert path_fault(tidy) is None
         assert tidy_path(tidy) == tidy
         assert tidy_node_id(path + "::" + path) == tidy + "::" + path
+
+
+BUILD = {
+    "repository": "ghcr.io/team/train",
+    "file": "Dockerfile",
+    "context": ".",
+    "inputs": [],
+    "args": {},
+    "target": None,
+    "platform": None,
+}
+BUILDS = [
+    ("", {}),
+    ("file: ./docker//Dockerfile, context: docker/", {"file": "docker/Dockerfile", "context": "docker"}),
+    ("inputs: [./docker/**, uv.lock]", {"inputs": ["docker/**", "uv.lock"]}),
+    ("args: {CUDA: 12.10, GONE: null}", {"args": {"CUDA": "12.10"}}),
+    ("target: test, platform: linux/arm64/v8", {"target": "test", "platform": "linux/arm64/v8"}),
+]
+
+
+@pytest.mark.parametrize(("text", "more"), BUILDS, ids=[text or "defaults" for text, _ in BUILDS])
+def test_a_build_has_all_its_settings(text: str, more: dict[str, Any], tmp_path: Path) -> None:
+    build = f"build: {{repository: ghcr.io/team/train{', ' if text else ''}{text}}}"
+    container = load(tmp_path, f"container: {{runtime: podman, {build}}}\n").container
+    assert container["build"] == {**BUILD, **more}
+
+
+BROKEN_BUILDS = [
+    ("runtime: podman, build: {}", "container.build.repository: must be set"),
+    ("runtime: podman, build: {repository: train}", "without a tag, such as"),
+    ("runtime: podman, build: {repository: ghcr.io/Team/train}", "in lower case"),
+    ("runtime: podman, build: {repository: 'ghcr.io/team/train:main'}", "without a tag"),
+    ("runtime: podman, build: {repository: a.b/c, file: ../Dockerfile}", "leaves ROOT"),
+    ("runtime: podman, build: {repository: a.b/c, file: -v}", "does not start with"),
+    ("runtime: podman, build: {repository: a.b/c, inputs: [/etc/*]}", "must be relative to ROOT"),
+    ("runtime: podman, build: {repository: a.b/c, args: {HF_TOKEN: x}}", "an image keeps its args"),
+    ("runtime: podman, build: {repository: a.b/c, args: {A-B: x}}", "environment variable"),
+    ("runtime: podman, build: {repository: a.b/c, platform: windows/amd64}", "such as `linux/amd64`"),
+    ("runtime: podman, build: {repository: a.b/c, target: --x}", "does not start with"),
+    (f"runtime: podman, image: '{DIGEST}', build: {{repository: a.b/c}}", "leave one of the two empty"),
+    ("build: {repository: a.b/c}", "nothing runs in the image without container.runtime"),
+    ("runtime: podman, build: {repository: a.b/c, tag: x}", 'unknown key "tag"'),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BROKEN_BUILDS, ids=[text for text, _ in BROKEN_BUILDS])
+def test_a_build_that_can_not_be(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, f"container: {{{text}}}\n")
+    assert message in caught.value.what

@@ -193,6 +193,12 @@ def test_the_documentation_has_each_setting(section: str, name: str, below: dict
     assert documented(name, below) in chapter.splitlines()
 
 
+@pytest.mark.parametrize("name", SCHEMA["$defs"]["build"]["properties"])
+def test_the_documentation_has_each_setting_of_a_build(name: str) -> None:
+    chapter = DOCS.read_text(encoding="utf-8").partition("\n## container\n")[2].partition("\n## ")[0]
+    assert documented(name, SCHEMA["$defs"]["build"]["properties"][name]) in chapter.splitlines()
+
+
 @pytest.mark.parametrize("mode", SCHEMA["properties"]["modes"]["properties"])
 def test_the_documentation_has_each_mode(mode: str) -> None:
     assert re.search(rf"^\|.* `{mode}` \|", DOCS.read_text(encoding="utf-8"), flags=re.M)
