@@ -48,7 +48,7 @@ def ensure(
     be written, or something else is called `name`, the environment lives in the user's cache, and
     that is said. Raises GpuciError: no venv module, no network, no place to write.
     """
-    recipe, stamp = Recipe(requirements, python, hashes), _digest(requirements)
+    recipe, stamp = Recipe(requirements, python, hashes), stamp_of(requirements)
     environment, because = _place(base, name, stamp)
     if not is_fresh(environment, stamp):
         with _guarded(environment), _lock(environment):
@@ -108,7 +108,8 @@ def _cache() -> Path:
     return cache
 
 
-def _digest(requirements: Path) -> str:
+def stamp_of(requirements: Path) -> str:
+    """What the environment of these requirements is marked with."""
     return hashlib.sha256(requirements.read_bytes()).hexdigest()
 
 

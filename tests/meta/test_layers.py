@@ -69,6 +69,7 @@ IO_MODULES = {
     "gpuci.execution.transport.dial",
     "gpuci.execution.transport.master",
     "gpuci.github.entry",
+    "gpuci.github.private",
     "gpuci.github.step",
     "gpuci.reporting.progress",
     "gpuci.repository.git",

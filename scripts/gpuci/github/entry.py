@@ -4,52 +4,56 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
+import signal
 import traceback
-from pathlib import Path
+from types import FrameType
 
-from gpuci import environment
 from gpuci.errors import GpuciError
+from gpuci.execution.transport import login
+from gpuci.github import private
 from gpuci.github.step import Step
 from gpuci.reporting.text import fence
 from gpuci_node.contract import EXIT_CODES
 
-SCRIPTS = Path(__file__).resolve().parents[2]
 # What no program that we start has a use for.
-SECRETS = ("GPUCI_TOKEN", "GPUCI_REGISTRY_PASSWORD", "GPUCI_SSH_PRIVATE_KEY", "GPUCI_SSH_CERTIFICATE")
+SECRETS = ("GPUCI_TOKEN", "GPUCI_REGISTRY_PASSWORD", *login.SECRETS)
 
 
 def main(action: str, *, needs_packages: bool = True) -> int:
     """Run `gpuci.steps.<action>`; the exit code is one of the table in gpuci_node.contract."""
+    # The runner sends SIGINT, and SIGTERM 7.5 s later: both are a cancellation.
+    signal.signal(signal.SIGTERM, _cancel)
+    environ, hidden = _without_secrets()
+    step = Step(action.replace("_", "-"), environ, hidden)
     try:
         if needs_packages:
-            _into_environment()
-        hidden = {name: os.environ.pop(name) for name in SECRETS if name in os.environ}
-        step = Step(action.replace("_", "-"), dict(os.environ), hidden)
-        return _run(action, step)
-    except GpuciError as error:  # the environment can't be made
-        print(error.page(), file=sys.stderr)
-        return error.exit_code
-
-
-def _run(action: str, step: Step) -> int:
-    try:
+            private.enter({**environ, **hidden})
+        step.begin()
         return int(importlib.import_module(f"gpuci.steps.{action}").run(step))
     except GpuciError as error:
-        step.annotate("error", error.page(), title=f"gpuci {step.action}")
-        step.summary(f"### gpuci {step.action} stopped\n\n{fence(error.page())}\n")
+        _show(step, error)
         return error.exit_code
     except KeyboardInterrupt:
         step.say("cancelled")
         return EXIT_CODES["cancelled"]
     except Exception:  # a defect of ours: its text may quote what others wrote
         step.say(traceback.format_exc())
-        step.annotate("error", "this is a defect of gpuci; the log has the traceback", title=step.action)
+        step.error("this is a defect of gpuci; the log has the traceback", title=f"gpuci {step.action}")
         return EXIT_CODES["infra"]
+    finally:
+        step.close()
 
 
-def _into_environment() -> None:
-    """Become the Python that has our packages: the same process, so that it gets the runner's signals."""
-    python = environment.ensure(SCRIPTS.parent, ".venv", SCRIPTS / "requirements.txt")
-    if Path(sys.prefix).resolve() != python.parent.parent.resolve():
-        os.execv(python, [str(python), "-I", *sys.argv])
+def _without_secrets() -> tuple[dict[str, str], dict[str, str]]:
+    """The environment without its secrets, and these, which no program that we start inherits from now on."""
+    hidden = {name: os.environ.pop(name) for name in SECRETS if name in os.environ}
+    return dict(os.environ), hidden
+
+
+def _show(step: Step, error: GpuciError) -> None:
+    step.error(error.page(), title=f"gpuci {step.action}")
+    step.summary(f"### gpuci {step.action} stopped\n\n{fence(error.page())}\n")
+
+
+def _cancel(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,8 +1,8 @@
 """Untrusted text -> text that is harmless on a terminal, in a job log, in Markdown and in HTML. Pure.
 
 Three facts decide what is done here. A runner of GitHub Actions takes `::name::` as a command if only
-blanks stand before it, and `##[name]` anywhere in a line. A terminal obeys control characters. A
-reader is misled by characters that change the order or are not seen.
+blanks stand before it, and `##[name]` anywhere in a line; its lines end at CR too. A terminal obeys
+control characters. A reader is misled by characters that change the order or are not seen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
+_COMMAND = re.compile(r"((?:^|(?<=[\r\n]))[^\S\r\n]*)::")
 _MARKDOWN = re.compile(r"[^A-Za-z0-9 \-/,;\u0080-\U0010ffff]")
 # docs.python.org/3/library/faulthandler.html: frames, heads of threads, C frames (3.14), loaded extensions.
 _DUMP_HEAD = "(most recent call first)"
