@@ -1,16 +1,21 @@
-"""What the commands say to people and programs. Writes to the standard streams, and fails for no reader."""
+"""What the commands say to people and programs. Writes to the standard streams, and fails for no reader.
+
+In a step of GitHub Actions the runner reads along: no line of ours is a workflow command, wherever it was
+broken, but those of `show_log`.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from gpuci.errors import GpuciError
-from gpuci.reporting.text import one_line, wrap
+from gpuci.reporting.text import guard, one_line, wrap
 
 
 def say(text: str) -> None:
@@ -24,7 +29,8 @@ def say(text: str) -> None:
 
 def lines_of(text: str) -> list[str]:
     """The lines of `say`, for a writer of its own on standard error."""
-    return wrap(one_line(text), page_style(sys.stderr)["width"], rest="  ", whole=True)
+    lines = wrap(one_line(text), page_style(sys.stderr)["width"], rest="  ", whole=True)
+    return [guard(line) for line in lines]
 
 
 def complain(error: GpuciError) -> None:
@@ -34,7 +40,7 @@ def complain(error: GpuciError) -> None:
         rest = "  " if indent.startswith("error:") else " " * len(indent)
         lines = wrap(one_line(text), page_style(sys.stderr)["width"], first=indent, rest=rest, whole=True)
         with suppress(OSError):
-            _write(sys.stderr, "\n".join(lines) + "\n")
+            _write(sys.stderr, guard("\n".join(lines)) + "\n")
 
 
 def _label(line: str) -> tuple[str, str]:
@@ -47,11 +53,23 @@ def _label(line: str) -> tuple[str, str]:
 
 
 def show(text: str) -> None:
-    """Write a whole text to standard output.
+    """Write a whole text to standard output; workflow commands in it are broken.
 
     A reader that left (`| head`) has what it wanted, and the exit code still counts. Raises GpuciError if
     it can't be written for another reason, such as a full disk.
     """
+    _show(guard(text))
+
+
+def show_log(lines: Sequence[str]) -> None:
+    """Write lines for a job's log as they are: their maker put commands among what it made harmless.
+
+    Raises GpuciError as `show` does.
+    """
+    _show("".join(f"{line}\n" for line in lines))
+
+
+def _show(text: str) -> None:
     try:
         _write(sys.stdout, text)
     except BrokenPipeError:
@@ -73,8 +91,9 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def show_document(document: dict[str, Any]) -> None:
-    """A document alone on standard output."""
-    show(json.dumps(document, indent=1) + "\n")
+    """A document alone on standard output, the same one for who parses it whatever its texts hold."""
+    # Outside of texts JSON has no `#`, and no line of it starts with a colon.
+    _show(json.dumps(document, indent=1).replace("##[", "#\\u0023[") + "\n")
 
 
 def short(path: Path) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
 import pytest
 
-from gpuci.commands.output import complain, say, show
+from gpuci.commands.output import complain, say, show, show_document, show_log
 from gpuci.errors import ConfigError, GpuciError
 
 
@@ -62,3 +64,35 @@ def test_an_error_is_a_page_of_80_columns(capsys: pytest.CaptureFixture[str]) ->
         f"        {path}",
         "        and " + ("on " * 20).rstrip(),
     ]
+
+
+@pytest.mark.parametrize(
+    "tell", [say, lambda text: complain(GpuciError(text)), show], ids=["say", "complain", "show"]
+)
+@pytest.mark.parametrize("blanks", range(60, 90))
+def test_no_line_is_a_command_wherever_it_is_broken(
+    tell: Callable[[str], None], blanks: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tell("x" * blanks + " ::error::a ##[add-matcher]b\n ::debug::d")
+    out = "".join(capsys.readouterr())
+    assert not re.search(r"(?:^|[\r\n])\s*::|##\[", out)
+    assert "add-matcher" in out
+
+
+def test_a_line_ends_at_a_carriage_return_too(capsys: pytest.CaptureFixture[str]) -> None:
+    show("a\r::error::b\r\n\t::error::c\r\r::error::d")
+    assert capsys.readouterr().out == "a\r|::error::b\r\n\t|::error::c\r\r|::error::d"
+
+
+def test_a_document_is_no_command_and_stays_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    document = {"::error::": ["##[error]x", "####[a", "::debug::", "#"]}
+    show_document(document)
+    out = capsys.readouterr().out
+    assert json.loads(out) == document
+    assert "##[" not in out
+    assert not re.search(r"^\s*::", out, re.MULTILINE)
+
+
+def test_lines_of_a_log_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    show_log(["::group::a", "b", "::endgroup::"])
+    assert capsys.readouterr().out == "::group::a\nb\n::endgroup::\n"
