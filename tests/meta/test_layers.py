@@ -33,7 +33,6 @@ IO_MODULES = {
     "gpuci.commands.output",
     "gpuci.commands.report",
     "gpuci.commands.run",
-    "gpuci.commands.shard",
     "gpuci.config.load",
     "gpuci.discovery.discover",
     "gpuci.discovery.files",
@@ -76,6 +75,9 @@ IO_MODULES = {
     "gpuci.schemas",
     "gpuci.source.cache",
     "gpuci.source.read",
+    "gpuci.steps.clean_up_gpu_shard",
+    "gpuci.steps.run_gpu_shard",
+    "gpuci.steps.shard_plan",
     "gpuci_node.package",
     "gpuci_node.probe",
     "gpuci_node.processes",
@@ -117,12 +119,12 @@ IO_MODULES = {
 # Modules that run in the process of the image's own pytest, beside its plugins' libraries.
 IN_PYTEST = "gpuci_node.worker."
 OUTSIDE = {
-    "asyncio", "concurrent", "datetime", "fcntl", "github", "glob", "http", "multiprocessing", "os", "pty",
-    "random", "requests", "resource", "select", "selectors", "shutil", "signal", "socket", "subprocess",
-    "sys", "tempfile", "threading", "time", "urllib",
+    "asyncio", "concurrent", "datetime", "fcntl", "glob", "http", "multiprocessing", "os", "pty", "random",
+    "resource", "select", "selectors", "shutil", "signal", "socket", "ssl", "subprocess", "sys", "tempfile",
+    "threading", "time", "urllib",
 }  # fmt: skip
 STANDARD = set(sys.stdlib_module_names) | {"tomllib"}  # since 3.11, and the tests run on 3.10 too
-THIRD_PARTY = {"github", "jsonschema", "requests", "yaml"}
+THIRD_PARTY = {"jsonschema", "yaml"}
 NODE_FOR_RUNNER = {"gpuci_node.contract", "gpuci_node.slots"}
 
 

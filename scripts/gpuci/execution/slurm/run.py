@@ -115,6 +115,11 @@ class SlurmRun:
         ]
         return sorted([*self._done, *never], key=lambda run: (run.index, run.attempt))
 
+    @property
+    def nothing_left(self) -> bool:
+        """Whether no job of this run can be on the cluster any more."""
+        return not self._live and not self._left
+
     # -- the beginning -----------------------------------------------------------------------------
 
     def _begin(self, archive: Archive) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpuci.cli import main
-from gpuci.commands import shard
+from gpuci.github.step import Step
+from gpuci.steps import run_gpu_shard
 
 CONFIG = "packages: [.]\nprofiles:\n  node: {gpus: 1}\n"
 TESTS = "import pytest\n\npytestmark = pytest.mark.gpu\ndef test_a(): pass\ndef test_b(): pass\n"
@@ -35,10 +36,15 @@ def environ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str
     }
 
 
+def step_of(environ: dict[str, str], **secrets: str) -> Step:
+    """The step as its entry makes it."""
+    return Step("run-gpu-shard", environ, {f"GPUCI_{name}": value for name, value in secrets.items()})
+
+
 def test_what_keeps_it_from_the_cluster_is_the_verdict_of_its_tests(
     environ: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = shard.run(environ)
+    code = run_gpu_shard.run(step_of(environ))
     report = json.loads((Path(environ["GPUCI_OUT"]) / "report.json").read_text())
     assert (code, report["verdict"]) == (2, "config_error")
     assert {test["nodeid"]: test["outcome"] for test in report["tests"]} == {
@@ -52,7 +58,7 @@ def test_what_keeps_it_from_the_cluster_is_the_verdict_of_its_tests(
 def test_what_the_delivered_tree_lacks_stands_in_the_report(environ: dict[str, str]) -> None:
     subprocess.run(["git", "init", "-q", environ["GPUCI_TREE"]], check=True)
     (Path(environ["GPUCI_TREE"]) / ".gitignore").write_text("test_*\n")
-    shard.run(environ)
+    run_gpu_shard.run(step_of(environ))
     report = json.loads((Path(environ["GPUCI_OUT"]) / "report.json").read_text())
     assert [warning.split(",")[0] for warning in report["warnings"]] == [
         "nothing is committed here yet: all 2 files are delivered as here",
@@ -66,7 +72,7 @@ def test_a_run_that_is_cancelled_before_it_reaches_the_cluster_leaves_a_report(
     def stopped(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(shard, "_archive", stopped)
-    code = shard.run(environ)
+    monkeypatch.setattr(run_gpu_shard, "_archive", stopped)
+    code = run_gpu_shard.run(step_of(environ))
     report = json.loads((Path(environ["GPUCI_OUT"]) / "report.json").read_text())
     assert (code, report["verdict"]) == (7, "cancelled")

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from gpuci.commands.shard_input import VARIABLES, read, usage
 from gpuci.errors import ConfigError
 from gpuci.execution.transport.login import login_from
+from gpuci.steps.shard_input import NOT_FOR_CLEAN_UP, VARIABLES, read, usage
 
 CLONE = Path(__file__).resolve().parents[3]
 PROGRAM = CLONE / "scripts" / "run_gpu_shard.py"
 GIVEN = {
     "GPUCI_PLAN": "plan.json",
     "GPUCI_SHARD": "2",
-    "GPUCI_TREE": "tree",
+    "GPUCI_SHA": "0" * 40,
     "GPUCI_OUT": "out",
     "GITHUB_REPOSITORY": "owner/name",
     "GITHUB_RUN_ID": "1",
@@ -47,7 +47,7 @@ def test_the_variables_are_those_that_are_read() -> None:
     environ = Recorded()
     read(environ)
     login_from({"login": "login1", "known-hosts": "~/known_hosts"}, environ)
-    assert environ.asked == set(VARIABLES)
+    assert environ.asked | {"GPUCI_TOKEN"} == set(VARIABLES)  # that one is never among the others
 
 
 def test_the_table_of_the_page_names_each_variable() -> None:
@@ -60,9 +60,9 @@ def test_the_table_of_the_page_names_each_variable() -> None:
 
 
 def is_needed(name: str) -> bool:
-    """Whether there is no reading without it."""
+    """Whether there is no reading without it; a tree can stand in for the commit."""
     try:
-        read({other: value for other, value in GIVEN.items() if other != name})
+        read({"GPUCI_TREE": "tree", **{other: value for other, value in GIVEN.items() if other != name}})
     except ConfigError:
         return True
     return False
@@ -74,3 +74,27 @@ def test_it_says_how_it_is_called_and_needs_no_package_for_that(argument: str, c
         [sys.executable, "-I", "-S", PROGRAM, argument], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout if code == 0 else done.stderr) == (code, usage())
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"GPUCI_SHA": ""}, "neither GPUCI_SHA nor GPUCI_TREE is set"),
+        ({"GPUCI_PLAN": "", "GITHUB_RUN_ID": ""}, "GPUCI_PLAN is not set"),
+        ({"GPUCI_PLAN": "", "GITHUB_RUN_ID": ""}, "GITHUB_RUN_ID is not set"),
+        ({"GPUCI_SHARD": "0"}, "GPUCI_SHARD is '0'"),
+        ({"GPUCI_SHARD": "1\n2"}, "GPUCI_SHARD is"),
+        ({"GPUCI_SHARD": "9" * 5000}, "GPUCI_SHARD is"),
+        ({"GITHUB_RUN_ATTEMPT": "-1"}, "GITHUB_RUN_ATTEMPT is '-1'"),
+    ],
+    ids=["no tree", "first of two", "second of two", "zero", "two lines", "huge", "attempt"],
+)
+def test_what_is_missing_or_makes_no_sense_is_named(changed: dict[str, str], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        read({**GIVEN, **changed})
+
+
+def test_a_clean_up_needs_the_names_and_the_login_only() -> None:
+    given = {name: value for name, value in GIVEN.items() if name not in NOT_FOR_CLEAN_UP}
+    found = read(given, clean_up=True)
+    assert (found.plan, found.shard, found.out) == ("plan.json", 2, "")
