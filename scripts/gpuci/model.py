@@ -258,7 +258,7 @@ class ShardReport:
     """A row of the report's shard table. Times in seconds; GPU-seconds are slots x time.
 
     `history` are all tries, the last one too. `rescued` is the number of tests whose first result came from a
-    try behind the first.
+    try behind the first. `gpus` is the number of GPUs that its job has for itself while it runs.
     """
 
     index: int
@@ -274,6 +274,7 @@ class ShardReport:
     reason: str = ""
     history: tuple[TryReport, ...] = ()
     rescued: int = 0
+    gpus: int = 0
 
 
 @dataclass(frozen=True)
@@ -282,7 +283,7 @@ class Report:
 
     `needs` is what nodes learned, in this run and before it, by function id or node id. `coverage` are the
     data files that pytest-cov left, relative to the run's directory. `notes` say what made a run slower than
-    it could be, and changed no result.
+    it could be, and changed no result. `usd_per_gpu_hour` is the configured price of a GPU, None: no price.
     """
 
     verdict: str
@@ -297,3 +298,4 @@ class Report:
     needs: dict[str, LearnedNeed] = field(default_factory=dict)
     coverage: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    usd_per_gpu_hour: float | None = None

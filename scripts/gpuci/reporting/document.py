@@ -22,6 +22,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "bool": ((bool,), "true or false"),
     "bool | None": ((bool, type(None)), "true, false or null"),
     "int | None": ((int, type(None)), "a whole number or null"),
+    "float | None": ((int, float, type(None)), "a number or null"),
     "str | None": ((str, type(None)), "a text or null"),
     "tuple[str, ...]": ((list,), "a list of texts"),
 }
@@ -37,6 +38,7 @@ def to_document(report: Report) -> dict[str, Any]:
         "sha": report.sha,
         "seconds": report.seconds,
         "setup_seconds": report.setup_seconds,
+        "usd_per_gpu_hour": report.usd_per_gpu_hour,
         "counts": dict(report.counts),
         "shards": [_row_document(shard, keep_defaults=True) for shard in report.shards],
         "warnings": list(report.warnings),
@@ -69,6 +71,7 @@ def from_document(document: Any) -> Report:
         needs=_needs(top.get("needs", {})),
         coverage=tuple(_typed(top.get("coverage", []), "tuple[str, ...]", "coverage")),
         notes=tuple(_typed(top.get("notes", []), "tuple[str, ...]", "notes")),
+        usd_per_gpu_hour=_typed(top.get("usd_per_gpu_hour"), "float | None", "usd_per_gpu_hour"),
     )
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gpuci.model import Plan, Report, ShardReport, ShardRun, TestResult, TryReport
+from gpuci.results.cost import gpus_of, price
 from gpuci.results.coverage import coverage_files
 from gpuci.results.facts import Facts, gather
 from gpuci.results.journal import is_number
@@ -53,6 +54,7 @@ def build_report(
         needs=learn_needs(plan.needs, own, facts, runs),
         coverage=coverage_files(plan, runs),
         notes=find_notes(runs),
+        usd_per_gpu_hour=price(plan),
     )
 
 
@@ -85,6 +87,7 @@ def _shard_row(
         reason=shard.reason,
         history=tuple(_try_row(run, first[run.attempt]) for run in tries),
         rescued=sum(count for attempt, count in first.items() if attempt and attempt > 1),
+        gpus=gpus_of(plan, shard.index, tries),
     )
 
 

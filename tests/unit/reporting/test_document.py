@@ -50,9 +50,11 @@ SHARDS = st.builds(
         max_size=2,
     ).map(tuple),
     rescued=st.integers(0, 9),
+    gpus=st.integers(0, 9),
 )
 REPORTS = st.builds(
     Report,
+    usd_per_gpu_hour=st.none() | TIMES,
     verdict=st.sampled_from(VERDICTS),
     reason=st.text(),
     counts=st.just({"failed": 1, "passed": 2}),
