@@ -52,14 +52,16 @@ class Git:
         """The one line of output, which may be a path with anything in it but a NUL."""
         return os.fsdecode(self.run(*args).removesuffix(b"\n"))
 
-    def start(self, *args: str, stderr: IO[bytes] | int = subprocess.PIPE) -> subprocess.Popen[bytes]:
-        """The running command, its streams piped."""
+    def start(
+        self, *args: str, stdin: IO[bytes] | int = subprocess.PIPE, stderr: IO[bytes] | int = subprocess.PIPE
+    ) -> subprocess.Popen[bytes]:
+        """The running command, its streams piped where no other is given."""
         try:
             return subprocess.Popen(
                 ["git", *self.options, *args],
                 cwd=self.directory,
                 env=dict(self.environment),
-                stdin=subprocess.PIPE,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
             )

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 GITLINK = "160000"
+LINK = "120000"
+FILES = frozenset({"100644", "100755", "100664"})  # the last one by old versions of git
 # https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md: a pointer has less than 1024 bytes, this first.
 POINTER = b"version https://git-lfs.github.com/spec/v1\n"
 POINTER_SIZES = range(len(POINTER), 1024)
