@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from gpuci.model import Report, ShardReport, TestResult
 from gpuci.reporting import summary
+from gpuci.reporting.links import Links
 from gpuci.reporting.text import (
     clean,
     clip,
@@ -33,10 +34,11 @@ ROWS = 20
 _NOTE_BYTES = 200
 
 
-def render(report: Report, *, limit_bytes: int = 1_000_000) -> str:
+def render(report: Report, *, limit_bytes: int = 1_000_000, links: Links | None = None) -> str:
     """The summary in at most `limit_bytes` of UTF-8; raises ValueError for a limit below LEAST_BYTES.
 
-    The failing tests come right after the verdict, but are the first to be cut.
+    The failing tests come right after the verdict, but are the first to be cut. With `links` their lines are
+    linked.
     """
     if limit_bytes < LEAST_BYTES:
         raise ValueError(f"a summary needs at least {LEAST_BYTES} bytes")
@@ -45,7 +47,7 @@ def render(report: Report, *, limit_bytes: int = 1_000_000) -> str:
     sections = _sections(report)
     tail = _fit(sections, room)
     failing = summary.failing(report)
-    shown = _fit(map(_failure, failing), room - sum(map(_size, tail)))
+    shown = _fit((_failure(result, links) for result in failing), room - sum(map(_size, tail)))
     title = f"### Failing tests ({len(failing)})\n\n" if failing else ""
     cut = _cut_note(len(failing) - len(shown), "failing test")
     cut_tail = _cut_note(len(sections) - len(tail), "section")
@@ -75,10 +77,11 @@ def _cut_note(missing: int, noun: str) -> str:
 
 def _verdict(report: Report) -> str:
     sign = "✅" if report.verdict == "passed" else "❌"
+    times = ", ".join(filter(None, [summary.time_text(report), summary.queue_text(report)]))
     lines = [
         f"## {sign} GPU tests {summary.HEADLINES[report.verdict]}",
         "",
-        f"**{summary.counts_text(report.counts)}** {summary.time_text(report)}",
+        f"**{summary.counts_text(report.counts)}** {times}",
         "",
     ]
     if not summary.said_by_counts(report):
@@ -90,13 +93,13 @@ def _short(text: str, width: int = LINE_WIDTH) -> str:
     return inline_code(clip(one_line(text), width))
 
 
-def _failure(result: TestResult) -> str:
+def _failure(result: TestResult, links: Links | None) -> str:
     output = excerpt(clean(result.output), OUTPUT_LINES)
     shown = "\n".join(clip_output(line, LINE_WIDTH) for line in output.told())
     parts = [
         f"<details><summary>{_short(result.nodeid)} {summary.label(result.outcome)}</summary>",
         "",
-        f"{_short(summary.place_text(result))} {_short(summary.where_text(result))}",
+        f"{_place(result, links)} {_short(summary.where_text(result))}",
         "",
     ]
     if result.message:
@@ -104,6 +107,12 @@ def _failure(result: TestResult) -> str:
     if output.lines:
         parts += [fence(shown), ""]
     return "\n".join([*parts, "</details>", "", ""])
+
+
+def _place(result: TestResult, links: Links | None) -> str:
+    place = _short(summary.place_text(result))
+    url = links.line_url(result.file, result.line) if links else ""
+    return f"[{place}]({url})" if url else place
 
 
 def _sections(report: Report) -> list[str]:
@@ -153,9 +162,12 @@ def _tries(report: Report) -> str:
 
 def _gpu_time(report: Report) -> str:
     time = summary.gpu_time(report.shards)
+    cost = summary.cost_text(report)
+    held = f"Cost: {cost}\n\n" if cost else ""
     if not time.used and not time.idle:
-        return ""
-    return f"GPU-seconds: {time.used:.1f} used, {time.idle:.1f} idle ({time.percent_used:.0f} % used)\n\n"
+        return held
+    share = f"({time.percent_used:.0f} % used)"
+    return f"GPU-seconds: {time.used:.1f} used, {time.idle:.1f} idle {share}\n\n{held}"
 
 
 def _gpu_memory(report: Report) -> str:

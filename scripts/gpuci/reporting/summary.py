@@ -116,6 +116,27 @@ def gpu_time(shards: Iterable[ShardReport]) -> GpuTime:
     return GpuTime(sum(row.gpu_seconds_used for row in rows), sum(row.gpu_seconds_idle for row in rows))
 
 
+def gpu_hours(shards: Iterable[ShardReport]) -> float:
+    """GPUs of each job x the time that it had them, all tries; what a cluster bills."""
+    return sum(row.gpus * row.wall_seconds for row in shards) / 3600
+
+
+def cost_text(report: Report) -> str:
+    """`12.3 GPU-hours held, $41.20 at $3.35 per GPU-hour`; empty if no job had a GPU."""
+    hours = gpu_hours(report.shards)
+    if not hours:
+        return ""
+    price = report.usd_per_gpu_hour
+    held = f"{hours:.1f} GPU-hours held" if hours >= 0.95 else f"{hours:.2g} GPU-hours held"
+    return held if price is None else f"{held}, ${hours * price:.2f} at ${price:.2f} per GPU-hour"
+
+
+def queue_text(report: Report) -> str:
+    """`longest wait in the queue 3 min 05 s`; empty if none waited."""
+    longest = max((row.queue_seconds for row in report.shards), default=0.0)
+    return f"longest wait in the queue {duration(longest)}" if longest else ""
+
+
 def highest_peak(report: Report) -> TestResult | None:
     """The test that took most GPU memory, as far as nodes could tell; None if no test took any."""
     measured = [result for result in report.tests if result.peak_memory_bytes]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gpuci.model import LearnedNeed, Report, ShardReport, TestResult, TryReport
 from gpuci.reporting import markdown, summary, terminal
+from gpuci.reporting.links import Links
 from gpuci.reporting.text import width_of
 from gpuci_node.contract import OUTCOMES, VERDICTS, count_outcomes
 
@@ -85,13 +86,18 @@ def test_terminal_is_harmless_and_fits(report: Report, width: int, verbose: bool
     assert all(width_of(line) <= width + 1 for line in text.split("\n"))  # the guard may add a column
 
 
-@given(REPORTS)
-def test_markdown_is_harmless(report: Report) -> None:
-    text = markdown.render(report)
+LINKS = Links("https://github.com", "org/repo", "a" * 40, "77")
+
+
+@given(REPORTS, st.sampled_from([None, LINKS]))
+def test_markdown_is_harmless(report: Report, links: Links | None) -> None:
+    text = markdown.render(report, links=links)
     assert_harmless(text)
     prose = re.sub(r"(?s)^(`{3,})text\n.*?^\1$", "", text, flags=re.MULTILINE)
     outside = re.sub(r"<code>[^<>]*</code>", "", prose)
+    outside = re.sub(rf"\[\]\({LINKS.server}/org/repo/blob/a{{40}}/[\w%./~-]+(#L\d+)?\)", "", outside)
     assert "@" not in outside
+    assert "](" not in outside
     assert set(re.findall(r"<[^>]*>", outside)) <= {"<details>", "<summary>", "</summary>", "</details>"}
 
 
@@ -454,3 +460,36 @@ def test_what_was_not_forked_is_shown_and_cut() -> None:
     assert "a29" in terminal.render(report, verbose=True)
     assert "### Not forked (30)" in markdown.render(report)
     assert "and 10 more" in markdown.render(report)
+
+
+def test_failing_tests_are_linked_at_the_commit(red_report: Report) -> None:
+    text = html.unescape(markdown.render(red_report, links=LINKS))
+    place = "packages/attention/tests/test_flash.py"
+    assert f"[<code>{place}:88</code>](https://github.com/org/repo/blob/{'a' * 40}/{place}#L88)" in text
+
+
+def test_the_wait_in_the_queue_stands_apart(red_report: Report, green_report: Report) -> None:
+    assert "in 5 min 12 s (set-up 3.10 s), longest wait in the queue 1 min 05 s\n" in markdown.render(
+        red_report
+    )
+    rows = tuple(replace(row, queue_seconds=0.0) for row in green_report.shards)
+    assert "longest wait" not in markdown.render(replace(green_report, shards=rows))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "seconds", "price", "said"),
+    [
+        (8, 3600.0, 3.5, "8.0 GPU-hours held, $28.00 at $3.50 per GPU-hour"),
+        (8, 5400.0, None, "12.0 GPU-hours held"),
+        (8, 30.0, 3.5, "0.067 GPU-hours held, $0.23 at $3.50 per GPU-hour"),
+        (0, 3600.0, 3.5, ""),
+        (8, 0.0, 3.5, ""),
+    ],
+    ids=["a price", "none", "little", "no GPU", "no time"],
+)
+def test_what_a_run_costs(gpus: int, seconds: float, price: float | None, said: str) -> None:
+    shard = ShardReport(1, "passed", 1.0, seconds, gpus=gpus)
+    report = Report("passed", "", {}, (), (shard,), usd_per_gpu_hour=price)
+    assert summary.cost_text(report) == said
+    text = markdown.render(report)
+    assert (f"Cost: {said}\n" in text) if said else ("Cost" not in text)
