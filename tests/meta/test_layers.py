@@ -81,6 +81,7 @@ IO_MODULES = {
     "gpuci.schemas",
     "gpuci.source.cache",
     "gpuci.source.read",
+    "gpuci.steps.calculate_shards",
     "gpuci.steps.clean_up_gpu_shard",
     "gpuci.steps.run_gpu_shard",
     "gpuci.steps.shard_plan",
