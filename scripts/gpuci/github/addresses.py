@@ -31,7 +31,7 @@ def checked_url(url: str) -> str:
         fits = bool(parts.hostname) and plain and (parts.port or True)
     except ValueError:
         fits = False
-    if not fits or parts.scheme not in ("https", "http"):
+    if not fits or not re.fullmatch(r"[\x21-\x7e]+", url) or parts.scheme not in ("https", "http"):
         raise ConfigError(
             f"{url!r} is no address of GitHub's API", then="GITHUB_API_URL: https://HOST[/PATH]"
         )

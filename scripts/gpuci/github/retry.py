@@ -84,7 +84,7 @@ def pause(outcome: Outcome, *, attempt: int, now: float, jitter: float) -> float
     """Seconds until the next attempt: what GitHub asks for, else 1, 2, 4 ... s, each from half to 1.5."""
     asked = _number(outcome.headers.get("retry-after", ""))
     if asked is not None:
-        return asked + jitter
+        return max(1.0, asked) + jitter
     if kind_of(outcome) is not Kind.LIMITED:
         return min(LONGEST_PAUSE, 2.0 ** (attempt - 1)) * (0.5 + jitter)
     reset = _number(outcome.headers.get("x-ratelimit-reset", ""))
