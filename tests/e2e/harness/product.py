@@ -1,0 +1,96 @@
+"""A copy of this repository as act can run it: `$/` written out, and each job with a token of its own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CLONE = Path(__file__).resolve().parents[3]
+NAME = "org/gpuci"
+# The commit that the workflows in examples/ name.
+REF = "0123456789abcdef0123456789abcdef01234567"
+# What the actions need of the repository, and nothing that other tests write meanwhile.
+PARTS = ("actions", "schemas", "scripts", "action.yml", ".github/workflows/gpu.yml")
+OWN_TOKEN = "${{ github.token }}"
+# Keys of a job that act 0.2.89 refuses.
+UNKNOWN_TO_ACT = ("cache-mode",)
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Product:
+    """`jobs`: job of gpu.yml -> its permissions."""
+
+    directory: Path
+    jobs: Mapping[str, Mapping[str, str]]
+
+
+def token_of(job: str) -> str:
+    """The token that stands for GITHUB_TOKEN in a job: the fake knows its permissions."""
+    return f"e2e-token-of-{job}"
+
+
+def copy_product(directory: Path) -> Product:
+    """Copy what runs to `directory`, and rewrite the workflow there."""
+    for part in PARTS:
+        source, target = CLONE / part, directory / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".venv*"))
+        else:
+            shutil.copyfile(source, target)
+    workflow = load(directory / ".github/workflows/gpu.yml")
+    (directory / ".github/workflows/gpu.yml").write_text(dump(rewritten(workflow)))
+    return Product(directory, permissions(workflow))
+
+
+def load(path: Path) -> Document:
+    """A workflow; YAML 1.1 reads its key `on` as true."""
+    document: dict[Any, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {"on" if key is True else key: value for key, value in document.items()}
+
+
+def dump(document: Document) -> str:
+    """YAML text."""
+    return yaml.safe_dump(document, sort_keys=False, width=1000)
+
+
+def permissions(workflow: Document) -> dict[str, dict[str, str]]:
+    """Job -> what its token may; a job without a key of its own has the workflow's."""
+    jobs = workflow["jobs"].items()
+    return {name: dict(job.get("permissions", workflow.get("permissions", {}))) for name, job in jobs}
+
+
+def rewritten(workflow: Document) -> Document:
+    """The same for act, which neither knows `$/` nor gives a job a token."""
+    jobs = {name: _job(name, job) for name, job in workflow["jobs"].items()}
+    return {**workflow, "jobs": jobs}
+
+
+def _job(name: str, job: Document) -> Document:
+    known = {key: value for key, value in job.items() if key not in UNKNOWN_TO_ACT}
+    return {**known, "steps": [_step(step, token_of(name)) for step in job["steps"]]}
+
+
+def _step(step: Document, token: str) -> Document:
+    step = _replaced(step, token)
+    used = step.get("uses", "")
+    if not used.startswith("$/"):
+        return step
+    given = {"token": token, **step.get("with", {})}
+    return {**step, "uses": f"{NAME}/{used.removeprefix('$/')}@{REF}", "with": given}
+
+
+def _replaced(value: Any, token: str) -> Any:
+    """The value with a job's own token in the place of the expression for it."""
+    if isinstance(value, dict):
+        return {key: _replaced(one, token) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_replaced(one, token) for one in value]
+    return value.replace(OWN_TOKEN, token) if isinstance(value, str) else value
