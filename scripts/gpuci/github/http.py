@@ -119,5 +119,5 @@ def _reason(error: object) -> str:
     if isinstance(error, http.client.RemoteDisconnected):
         return "the connection was closed without an answer"
     if isinstance(error, OSError):
-        return error.strerror or type(error).__name__
+        return error.strerror or str(error)[:200] or type(error).__name__  # such as a proxy's refusal
     return type(error).__name__ if isinstance(error, Exception) else str(error)[:200]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import ssl
 import threading
 from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -53,6 +54,7 @@ class Server:
         handler = type("BoundHandler", (Handler,), {"fake": self})
         self._http = ThreadingHTTPServer(("127.0.0.1", port), handler)
         self._http.daemon_threads = True
+        self._http.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that leave
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
 
     @property
@@ -76,6 +78,12 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def encrypt(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from now on; the handshake is made by the connection's own thread."""
+        self._http.socket = context.wrap_socket(
+            self._http.socket, server_side=True, do_handshake_on_connect=False
+        )
 
     def fault(self, method: str, path: str) -> Fault | None:
         """The first fault that strikes a request."""
