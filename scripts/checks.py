@@ -200,22 +200,20 @@ def quick_checks(tools: Path) -> dict[str, list[str]]:
 def thorough_checks(tools: Path) -> dict[str, list[str]]:
     """Name -> command of the others: the node's Python, workflows, actions and schemas."""
     workflows = sorted(map(str, ROOT.glob(".github/workflows/*.yml")))
+    examples = sorted(map(str, ROOT.glob("examples/workflows/*.yml")))
     actions = sorted(map(str, [*ROOT.glob("action.yml"), *ROOT.glob("actions/*/action.yml")]))
     schemas = sorted(map(str, ROOT.glob("schemas/*.json")))
     by_schema = [f"{tools}/check-jsonschema", "--builtin-schema"]
+    zizmor = [f"{tools}/zizmor", "--offline", "--no-progress"]
+    actionlint = [f"{tools}/actionlint", f"-shellcheck={tools}/shellcheck", "-pyflakes="]
     mypy = environment.ensure(ROOT, ".venvs/mypy-py38", SCRIPTS / "requirements-mypy-py38.txt")
     checks = {
         "mypy, Python 3.8": [str(mypy), "-m", "mypy", "--python-version=3.8", str(SCRIPTS / "gpuci_node")],
-        "zizmor": [
-            f"{tools}/zizmor",
-            "--offline",
-            "--pedantic",
-            "--no-progress",
-            str(ROOT / ".github"),
-            *actions,
-        ],
-        "actionlint": [f"{tools}/actionlint", f"-shellcheck={tools}/shellcheck", "-pyflakes=", *workflows],
-        "workflow schema": [*by_schema, "vendor.github-workflows", *workflows],
+        "zizmor": [*zizmor, "--pedantic", str(ROOT / ".github"), *actions],
+        # Short, as a person would begin; what pedantry asks for beyond that is theirs.
+        "zizmor, examples": [*zizmor, *examples],
+        "actionlint": [*actionlint, *workflows, *examples],
+        "workflow schema": [*by_schema, "vendor.github-workflows", *workflows, *examples],
         "dependabot schema": [*by_schema, "vendor.dependabot", str(ROOT / ".github" / "dependabot.yml")],
         "action schema": [*by_schema, "vendor.github-actions", *actions],
         "metaschema": [f"{tools}/check-jsonschema", "--check-metaschema", *schemas],
