@@ -40,7 +40,8 @@ class Ran:
 
 def environment() -> dict[str, str]:
     """Ours without what would change a run; the Python of this process has pytest, for runs here."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCI_", "PYTEST_"))}
+    ours = ("GPUCI_", "PYTEST_", "GITHUB_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {**kept, "VIRTUAL_ENV": sys.prefix}
 
 

@@ -16,7 +16,7 @@ from gpuci.commands.output import complain, say, short, show
 from gpuci.config.model import Config
 from gpuci.errors import GpuciError
 from gpuci.execution.delivery.archive import Archive, archive
-from gpuci.execution.delivery.snapshot import committed, snapshot
+from gpuci.execution.delivery.snapshot import Snapshot, committed, snapshot
 from gpuci.execution.directories import new_directory, write_document
 from gpuci.execution.slurm.check import check as check_jobs
 from gpuci.execution.slurm.launch import Identity
@@ -28,9 +28,11 @@ from gpuci.github.step import Step
 from gpuci.model import Plan, Report, ShardRun
 from gpuci.reporting import document as report_document
 from gpuci.reporting import shard_text, terminal
+from gpuci.repository.fetch import Repository
 from gpuci.results import runs_document
 from gpuci.results.build import build_report
 from gpuci.steps import shard_input
+from gpuci.steps.admission import approver
 from gpuci.steps.shard_input import ShardInput
 from gpuci.steps.shard_log import LogPrinter
 from gpuci.steps.shard_plan import plan_and_config, with_secrets
@@ -105,7 +107,8 @@ def _execute(work: _Work, printer: LogPrinter) -> list[ShardRun]:
     """What is to be said of the tree goes to `notes` before anything can fail at the cluster."""
     given, plan, config = work.given, work.plan, work.config
     check_jobs(config)
-    identity = Identity(given.repository, given.run, given.attempt, given.sha or plan.sha or "")
+    who = approver(work.step, given.event, given.sha)
+    identity = Identity(given.repository, given.run, given.attempt, given.sha or plan.sha or "", who)
     say(shard_text.limits(limits_of(plan, config)))
     with tempfile.TemporaryDirectory(prefix="gpuci-", ignore_cleanup_errors=True) as scratch:
         packed = _archive(work, Path(scratch))
@@ -121,13 +124,24 @@ def _execute(work: _Work, printer: LogPrinter) -> list[ShardRun]:
 
 
 def _archive(work: _Work, scratch: Path) -> Archive:
-    given, tree = work.given, Path(work.given.tree)
-    taken = committed(tree, given.sha, given.root) if given.sha else snapshot(tree, scratch)
+    taken = _taken(work, scratch)
     packed = archive(taken, scratch / "tree.tar")
     work.notes += delivery_notes(taken, packed, work.plan)
     for note in work.notes:
         say(note)
     return packed
+
+
+def _taken(work: _Work, scratch: Path) -> Snapshot:
+    """The tree to deliver: a directory as it lies there, or a commit, which is fetched if it isn't here."""
+    given = work.given
+    if not given.sha:
+        return snapshot(Path(given.tree), scratch)
+    if given.tree:
+        return committed(Path(given.tree), given.sha, given.root)
+    repository = Repository(scratch / "repository", say=say)
+    repository.fetch(f"{given.server_url}/{given.repository}", work.step.secret("TOKEN"), [given.sha])
+    return committed(repository.directory, given.sha, given.root)
 
 
 def _leave(work: _Work, runs: list[ShardRun], report: Report) -> None:

@@ -17,7 +17,7 @@ from gpuci.model import Plan
 from gpuci.planning import document as plan_document
 from gpuci.steps.shard_input import ShardInput
 
-_BY_DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
+_BY_DIGEST = re.compile(r"[A-Za-z0-9][^@\s]*@sha256:[0-9a-f]{64}")
 
 
 def with_secrets(step: Step) -> Mapping[str, str]:

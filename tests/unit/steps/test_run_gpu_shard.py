@@ -1,16 +1,24 @@
-"""A shard that never got to a cluster still leaves a report."""
+"""A shard that never got to a cluster still leaves its results; what it asks of GitHub before."""
 
 import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.fakes.github.server import Server
+from tests.fakes.github.state import Repository, State, Token
 
 from gpuci.cli import main
+from gpuci.config.model import Config
+from gpuci.errors import ConfigError
 from gpuci.github.step import Step
-from gpuci.steps import run_gpu_shard
+from gpuci.results import runs_document
+from gpuci.steps import run_gpu_shard, shard_plan
 
 CONFIG = "packages: [.]\nprofiles:\n  node: {gpus: 1}\n"
 TESTS = "import pytest\n\npytestmark = pytest.mark.gpu\ndef test_a(): pass\ndef test_b(): pass\n"
@@ -55,6 +63,15 @@ def test_what_keeps_it_from_the_cluster_is_the_verdict_of_its_tests(
     assert report["shards"][0]["reason"]
 
 
+def test_runs_json_holds_what_the_job_of_all_shards_needs(environ: dict[str, str]) -> None:
+    run_gpu_shard.run(step_of(environ))
+    document = json.loads((Path(environ["GPUCI_OUT"]) / "runs.json").read_text())
+    (run,) = runs_document.from_document(document).runs
+    assert (run.index, run.attempt, run.records) == (1, 1, ())
+    assert run.verdict is not None
+    assert run.verdict["verdict"] == "config_error"
+
+
 def test_what_the_delivered_tree_lacks_stands_in_the_report(environ: dict[str, str]) -> None:
     subprocess.run(["git", "init", "-q", environ["GPUCI_TREE"]], check=True)
     (Path(environ["GPUCI_TREE"]) / ".gitignore").write_text("test_*\n")
@@ -76,3 +93,130 @@ def test_a_run_that_is_cancelled_before_it_reaches_the_cluster_leaves_a_report(
     code = run_gpu_shard.run(step_of(environ))
     report = json.loads((Path(environ["GPUCI_OUT"]) / "report.json").read_text())
     assert (code, report["verdict"]) == (7, "cancelled")
+
+
+@dataclass
+class OnGitHub:
+    """A commit of a pull request that GitHub holds, planned; nothing of it is on this machine."""
+
+    server: Server
+    sha: str
+    environ: dict[str, str]
+
+    def run(self, token: str = "job-token", **changed: str) -> int:
+        """The exit code."""
+        return run_gpu_shard.run(step_of({**self.environ, **changed}, TOKEN=token))
+
+    def read(self, name: str) -> dict[str, Any]:
+        """A document that it left."""
+        document: dict[str, Any] = json.loads((Path(self.environ["GPUCI_OUT"]) / name).read_text())
+        return document
+
+    def approve(self, sha: str) -> None:
+        """Put an approval on record."""
+        record = {"context": "gpuci/approved", "state": "success", "created_at": "2026-11-20T12:00:00Z"}
+        told = {"description": "approved by @maria (label)"}
+        self.server.state.repositories[0].statuses[sha] = [{**record, **told}]
+
+
+@pytest.fixture
+def github(environ: dict[str, str], tmp_path: Path) -> Iterator[OnGitHub]:
+    """The tree of `environ` as the head of a pull request; its directory is not there any more."""
+    tree, bare = Path(environ.pop("GPUCI_TREE")), tmp_path / "shop.git"
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for command in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-q", "-m", "first")):
+        subprocess.run(["git", "-C", str(tree), *command], check=True)
+    subprocess.run(["git", "clone", "-q", "--bare", str(tree), str(bare)], check=True)
+    sha = subprocess.run(
+        ["git", "-C", str(bare), "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    tree.rename(tmp_path / "elsewhere")
+    pull = {"number": 7, "head": {"sha": sha}, "base": {"sha": sha}}
+    (tmp_path / "event.json").write_text(json.dumps({"action": "labeled", "pull_request": pull}))
+    repository = Repository("owner/name", git=str(bare))
+    token = Token({"contents": "read", "statuses": "read"})
+    with Server(State([repository], {"job-token": token})) as server:
+        more = {
+            "GPUCI_SHA": sha,
+            "GITHUB_EVENT_NAME": "pull_request",
+            "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+            "GITHUB_API_URL": server.url,
+            "GITHUB_SERVER_URL": server.url,
+            "GITHUB_RUN_ATTEMPT": "1",
+        }
+        yield OnGitHub(server, sha, {**environ, **more})
+
+
+def test_without_an_approval_nothing_is_fetched_and_nothing_submitted(github: OnGitHub) -> None:
+    assert github.run() == 8
+    report = github.read("report.json")
+    assert (report["verdict"], report["counts"]) == ("unauthorized", {"not_finished": 2})
+    assert github.sha in report["shards"][0]["reason"]
+    assert github.read("runs.json")["runs"][0]["verdict"]["verdict"] == "unauthorized"
+    assert [(seen.method, seen.path) for seen in github.server.requests] == [
+        ("GET", f"/repos/owner/name/commits/{github.sha}/statuses")
+    ]
+
+
+def test_an_approved_commit_is_fetched_by_its_id(github: OnGitHub) -> None:
+    """And then needs a way to the cluster, of which this configuration says nothing."""
+    github.approve(github.sha)
+    assert github.run() == 2
+    report = github.read("report.json")
+    assert "login" in report["shards"][0]["reason"]
+    assert report["warnings"] == []
+    paths = [seen.path for seen in github.server.requests]
+    assert paths[0] == f"/repos/owner/name/commits/{github.sha}/statuses"
+    assert {path.rpartition("/")[2] for path in paths[1:]} == {"refs", "git-upload-pack"}
+
+
+def test_without_permission_to_ask_it_says_which(
+    github: OnGitHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    github.server.state.tokens["job-token"] = Token({"contents": "read"})
+    assert github.run() == 2
+    assert "statuses: read" in capsys.readouterr().err
+
+
+def test_the_step_says_whether_anything_can_be_left_on_the_cluster(github: OnGitHub, tmp_path: Path) -> None:
+    files = {"GITHUB_OUTPUT": str(tmp_path / "output"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    github.run(GITHUB_ACTIONS="true", **files)
+    lines = (tmp_path / "output").read_text().splitlines()
+    assert (lines[1], lines[4]) == ("unauthorized", "true")
+    assert [line.partition("<<")[0] for line in lines[::3]] == ["verdict", "nothing-left"]
+    assert "shard 1" in (tmp_path / "summary").read_text()
+
+
+def test_a_plan_for_another_commit_is_refused(github: OnGitHub, tmp_path: Path) -> None:
+    plan = json.loads(Path(github.environ["GPUCI_PLAN"]).read_text())
+    Path(github.environ["GPUCI_PLAN"]).write_text(json.dumps({**plan, "sha": "f" * 40}))
+    with pytest.raises(ConfigError, match=f"for the commit {'f' * 40}"):
+        github.run()
+    assert not (tmp_path / "out").exists()
+
+
+TAG, DIGEST = "registry.example.org/train:1", f"registry.example.org/train@sha256:{'a' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "configured", "given", "used"),
+    [
+        ("podman", TAG, "", TAG),
+        ("podman", TAG, TAG, TAG),
+        ("podman", TAG, DIGEST, DIGEST),
+        ("podman", "", DIGEST, DIGEST),
+        ("podman", TAG, f"{TAG}2", "by digest"),
+        ("podman", "", f"x y@sha256:{'a' * 64}", "by digest"),
+        ("podman", "", f"--privileged@sha256:{'a' * 63}", "by digest"),
+        ("podman", "", f"--privileged@sha256:{'a' * 64}", "by digest"),
+        ("none", "", DIGEST, "runtime is none"),
+    ],
+    ids=["none", "same", "digest", "none before", "tag", "blank", "short", "an option", "no container"],
+)
+def test_an_image_is_given_by_digest(runtime: str, configured: str, given: str, used: str) -> None:
+    config = Config(container={"runtime": runtime, "image": configured})
+    if "/" in used:
+        assert shard_plan.with_image(config, given).container["image"] == used
+    else:
+        with pytest.raises(ConfigError, match=used):
+            shard_plan.with_image(config, given)
