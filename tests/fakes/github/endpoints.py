@@ -124,7 +124,10 @@ def check_suites(asked: Asked) -> Reply:
 
 def permission(asked: Asked) -> Reply:
     """`permission` has four values only: maintain counts as write, triage as read (documented there)."""
-    login = asked.parts["user"]
+    login, asker = asked.parts["user"], asked.token.login
+    person = asked.state.kinds.get(asker, "User") == "User"
+    if person and asked.repository.collaborators.get(asker) not in ("admin", "maintain", "write"):
+        return refusal(403, "Must have push access to view collaborator permission.")
     role = asked.repository.collaborators.get(login, "none" if asked.repository.private else "read")
     plain = {"maintain": "write", "triage": "read"}.get(role, role)
     return Reply(200, {"permission": plain, "role_name": role, "user": user(asked, login)})

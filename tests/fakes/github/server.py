@@ -187,6 +187,8 @@ class Handler(BaseHTTPRequestHandler):
         try:
             document = json.loads(body) if body else {}
         except ValueError:
+            document = None
+        if not isinstance(document, dict):
             return refusal(400, "Problems parsing JSON")
         asked = Asked(
             self.fake.state,
