@@ -15,7 +15,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 from urllib.parse import urlsplit
 
 # A page of 100 pull requests is about 2 MB; what is larger is no answer to a question of ours.
@@ -48,7 +47,7 @@ def send(method: str, url: str, headers: Mapping[str, str], body: bytes | None) 
     for name, value in headers.items():
         request.add_unredirected_header(name, value)
     try:
-        response = _opener(url).open(request, timeout=SILENCE_SECONDS)
+        response: http.client.HTTPResponse = _opener(url).open(request, timeout=SILENCE_SECONDS)
     except urllib.error.URLError as error:
         raise _not_connected(error.reason) from None
     except (OSError, UnicodeError, http.client.HTTPException) as error:
@@ -67,7 +66,7 @@ def is_loopback(url: str) -> bool:
         return host == "localhost"
 
 
-def _opener(url: str) -> _Opener:
+def _opener(url: str) -> urllib.request.OpenerDirector:
     """As urllib's own, but without redirects, errors by status, and file:, ftp: and data: URLs."""
     opener = urllib.request.OpenerDirector()
     proxies: dict[str, str] | None = (
@@ -77,12 +76,6 @@ def _opener(url: str) -> _Opener:
     for handler in (*handlers, urllib.request.HTTPSHandler(), urllib.request.UnknownHandler()):
         opener.add_handler(handler)
     return opener
-
-
-class _Opener(Protocol):
-    def open(
-        self, fullurl: urllib.request.Request, data: None = None, timeout: float | None = None
-    ) -> http.client.HTTPResponse: ...
 
 
 def _body(response: http.client.HTTPResponse) -> bytes:

@@ -334,6 +334,22 @@ def test_an_answer_without_end(server: Server, monkeypatch: pytest.MonkeyPatch) 
     assert len(server.requests) == 1
 
 
+CHUNKED = {"Transfer-Encoding": "chunked"}
+
+
+def test_an_answer_in_chunks(server: Server) -> None:
+    server.faults = [Fault(status=200, headers=CHUNKED, body='6\r\n{"a": \r\n2\r\n1}\r\n0\r\n\r\n')]
+    assert Client(server.url).api.get("pulls/3") == {"a": 1}
+
+
+@pytest.mark.parametrize("body", ['6\r\n{"a"', "zz\r\n{}"], ids=["early end", "no number"])
+def test_chunks_that_are_none(server: Server, body: str) -> None:
+    server.faults = [Fault(status=200, headers=CHUNKED, body=body)]
+    client = Client(server.url)
+    assert client.api.get("pulls/3")["number"] == 3
+    assert "IncompleteRead" in client.said[0]
+
+
 def test_an_answer_that_drips(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "WHOLE_SECONDS", -1.0)
     with pytest.raises(ApiError, match="took more than"):
