@@ -85,6 +85,7 @@ IO_MODULES = {
     "gpuci.steps.clean_up_gpu_shard",
     "gpuci.steps.run_gpu_shard",
     "gpuci.steps.shard_plan",
+    "gpuci.steps.wait_for_label",
     "gpuci_node.package",
     "gpuci_node.probe",
     "gpuci_node.processes",

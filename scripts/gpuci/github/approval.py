@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuci.github.approval_facts import Facts, is_foreign, is_pull_event
-from gpuci.github.approval_table import ROWS, UNPROTECTED, Record
+from gpuci.github.approval_table import ROWS, UNPROTECTED, Record, Row
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,14 @@ def decide(facts: Facts) -> Decision:
     """The first row of the table that holds, and what follows from it."""
     row = next(row for row in ROWS if row.holds(facts))
     values = {**facts._asdict(), "quiet_seconds": f"{facts.quiet_seconds:g}"}
+    values["approved_by"] = f"@{facts.approver}" if facts.approver else "somebody with write access"
     return Decision(
         row=row.name,
         approved=row.approved,
         reason=row.reason.format_map(values),
         advice=row.advice.format_map(values),
         record=row.record,
-        pending=_is_pending(facts, approved=row.approved),
+        pending=_is_pending(facts, row),
         remove_label=_removes_label(facts),
         fault=row is UNPROTECTED,
     )
@@ -51,13 +52,14 @@ def markdown_table() -> Iterator[str]:
         yield f"| `{row.name}` | {row.when} | {row.then} |"
 
 
-def _is_pending(facts: Facts, *, approved: bool) -> bool:
-    """A final status stays; without an approval only a status that is not there yet is set."""
+def _is_pending(facts: Facts, row: Row) -> bool:
+    """A final status stays. Where nothing changed, only a status that is not there yet is set."""
     if not facts.pull_request or is_foreign(facts) or not facts.affected:
         return False
-    if approved:
+    if row.approved:
         return facts.status in ("", "pending")
-    return facts.status == "" and facts.open and facts.head
+    waits = facts.open and facts.head
+    return waits and facts.status in (("", "pending") if row.record == "revoke" else ("",))
 
 
 def _removes_label(facts: Facts) -> bool:

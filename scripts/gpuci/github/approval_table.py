@@ -207,14 +207,14 @@ STARTED: tuple[Row, ...] = (
         "re-run",
         "re-run, and the approval stands on the commit, which is still the head",
         lambda f: _again(f) and f.head and f.recorded,
-        "approved by @{approver}, and the approval stands",
+        "approved by {approved_by}, and the approval stands",
         approved=True,
     ),
     Row(
         "approved-while-waiting",
         "`wait-seconds` is set, and an approval of the commit came meanwhile, which is still the head",
         came_while_waiting,
-        "approved by @{approver} while this run waited",
+        "approved by {approved_by} while this run waited",
         approved=True,
     ),
     Row(

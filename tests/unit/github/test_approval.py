@@ -120,9 +120,9 @@ def test_status_and_label_over_the_whole_product(kind: tuple[str, bool]) -> None
             one = facts(kind, action, status=status, **more, **dict(zip(names, values, strict=True)))
             decision = decide(one)
             writes = one.pull_request and one.affected and not (one.event == "pull_request" and one.fork)
-            new = not status and one.open and one.head
-            waiting = not status or status == "pending"
-            assert decision.pending == (writes and (waiting if decision.approved else new)), one
+            waiting = not status or (status == "pending" and (decision.approved or bool(decision.record)))
+            here = decision.approved or (one.open and one.head)
+            assert decision.pending == (writes and waiting and here), one
             pushed = kind[0].startswith("pull_request") and action[0] == "synchronize" and not one.rerun
             off = one.labeled and one.remove_on_push and not one.recorded
             own = not (kind[0] == "pull_request" and one.fork)
