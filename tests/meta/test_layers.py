@@ -27,6 +27,7 @@ LAYERS = (
 # What touches files, processes, the network or a clock. Everything else decides with values.
 IO_MODULES = {
     "gpuci.__main__",
+    "gpuci.commands.approve",
     "gpuci.commands.backends",
     "gpuci.commands.common",
     "gpuci.commands.manifest",
