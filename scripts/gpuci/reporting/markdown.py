@@ -34,15 +34,21 @@ ROWS = 20
 _NOTE_BYTES = 200
 
 
-def render(report: Report, *, limit_bytes: int = 1_000_000, links: Links | None = None) -> str:
+def render(
+    report: Report,
+    *,
+    limit_bytes: int = 1_000_000,
+    links: Links | None = None,
+    remarks: Sequence[str] = (),
+) -> str:
     """The summary in at most `limit_bytes` of UTF-8; raises ValueError for a limit below LEAST_BYTES.
 
     The failing tests come right after the verdict, but are the first to be cut. With `links` their lines are
-    linked.
+    linked. `remarks` are Markdown of our own, a paragraph each, to stand below the verdict.
     """
     if limit_bytes < LEAST_BYTES:
         raise ValueError(f"a summary needs at least {LEAST_BYTES} bytes")
-    head = _verdict(report)
+    head = _verdict(report) + "".join(f"{remark}\n\n" for remark in remarks)
     room = limit_bytes - _size(head) - 3 * _NOTE_BYTES
     sections = _sections(report)
     tail = _fit(sections, room)

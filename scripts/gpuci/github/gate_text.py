@@ -1,0 +1,56 @@
+"""The gate's decision in words: status, summary, log. Pure; texts of tests stand in inline code or blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuci.github.gate import BY_RESULTS, Decision
+from gpuci.model import Report
+from gpuci.reporting import markdown, summary
+from gpuci.reporting.links import Links
+from gpuci.reporting.text import one_line
+
+PARTIAL = "Only a part of the tests was asked for, so this run leaves the commit status alone."
+KEPT = "The commit has a result of an earlier run, which stays."
+
+
+def reason(decision: Decision, report: Report | None) -> str:
+    """Why the verdict is what it is; may hold texts of tests."""
+    if decision.row.verdict == BY_RESULTS and report is not None:
+        return report.reason
+    return decision.row.text
+
+
+def status_text(decision: Decision, report: Report | None) -> str:
+    """The description of the commit status: `failed: 2 failed, 236 passed`; who sets it cuts it."""
+    told = reason(decision, report)
+    if decision.row.verdict == BY_RESULTS and report is not None and summary.said_by_counts(report):
+        told = summary.counts_text(report.counts)
+    by = f" accepted by policy-{decision.verdict.replace('_', '-')}" if decision.accepted else ""
+    return one_line(f"{summary.label(decision.verdict)}{by}: {told}")
+
+
+def final_report(decision: Decision, report: Report) -> Report:
+    """The report with the run's own verdict, which can be worse than that of its results."""
+    return replace(report, verdict=decision.verdict, reason=reason(decision, report))
+
+
+def remarks(decision: Decision, *, partial: bool = False, kept: bool = False) -> list[str]:
+    """Sentences of our own to stand below the verdict."""
+    then = f"**What now:** {decision.then}." if decision.then else ""
+    policy = f"`policy-{decision.verdict.replace('_', '-')}` lets this pass." if decision.accepted else ""
+    notes = [then, policy, PARTIAL if partial else "", KEPT if kept and not partial else ""]
+    return [note for note in notes if note]
+
+
+def page(
+    decision: Decision, report: Report | None, notes: list[str], links: Links, *, limit_bytes: int = 1_000_000
+) -> str:
+    """The summary as Markdown: the report, or what there is to say when no test ran."""
+    if report is not None:
+        whole = final_report(decision, report)
+        return markdown.render(whole, limit_bytes=limit_bytes, links=links, remarks=notes)
+    sign = "✅" if decision.verdict == "passed" else "❌"
+    head = f"## {sign} GPU tests {summary.HEADLINES[decision.verdict]}"
+    text = decision.row.text[:1].upper() + decision.row.text[1:]
+    return "\n\n".join([head, f"{text}.", *notes]) + "\n"

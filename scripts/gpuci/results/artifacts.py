@@ -1,0 +1,103 @@
+"""The results that all shards of a run left -> their tries, for the plan. I/O.
+
+Each shard's job leaves one artifact a GitHub attempt, `…-shard-K-attempt-N`. Tests can have forged what is in
+theirs, so an artifact speaks for its own shard only, and nothing in it is taken for granted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuci.errors import ConfigError
+from gpuci.model import Plan, ShardRun
+from gpuci.results.runs_document import Runs, from_document
+from gpuci.results.verdict import shard_name
+
+RUNS = "runs.json"
+MOST_BYTES = 256 * 2**20
+NOT_THERE = "its job left no results: it was cancelled, lost, or never started"
+OTHER_COMMIT = "its results are of another commit"
+SAYS_NOTHING = "its results do not tell of it"
+_NAME = re.compile(r"(?:.*-)?shard-([1-9][0-9]{0,5})-attempt-([1-9][0-9]{0,5})")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The tries of every shard of a plan, and what a person should know beside them."""
+
+    runs: tuple[ShardRun, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def newest(names: Iterable[str], *, least_attempt: int = 1) -> dict[int, str]:
+    """The folder of each shard's newest attempt; what is older than `least_attempt` was of another plan."""
+    found: dict[int, tuple[int, str]] = {}
+    for name in names:
+        match = _NAME.fullmatch(name)
+        if match and int(match[2]) >= least_attempt:
+            shard, attempt = int(match[1]), int(match[2])
+            found[shard] = max(found.get(shard, (0, "")), (attempt, name))
+    return {shard: name for shard, (_attempt, name) in found.items()}
+
+
+def collect(directory: Path, plan: Plan, *, least_attempt: int = 1) -> Found:
+    """The results below `directory`, one folder an artifact. A shard without any is told as lost."""
+    names = _folders(directory)
+    folders = newest(names, least_attempt=least_attempt)
+    runs: list[ShardRun] = []
+    warnings: list[str] = []
+    for shard in plan.shards:
+        found = _read(directory / folders[shard.index] / RUNS) if shard.index in folders else NOT_THERE
+        runs += _tries(found, shard.index, plan.sha)
+        if isinstance(found, Runs) and any(run.index != shard.index for run in found.runs):
+            warnings.append(f"{shard_name(shard.index)} told of other shards; that is ignored")
+    return Found(tuple(runs), tuple(warnings))
+
+
+def collect_one(directory: Path, plan: Plan) -> Found:
+    """The results of one job that ran all shards: `directory` has its runs.json."""
+    found = _read(directory / RUNS)
+    return Found(tuple(run for shard in plan.shards for run in _tries(found, shard.index, plan.sha)))
+
+
+def _tries(found: Runs | str, index: int, sha: str | None) -> list[ShardRun]:
+    """The tries of a shard; one that is nothing but a problem if there is none."""
+    if isinstance(found, str):
+        return [ShardRun(index, (), None, problem=found)]
+    if found.sha != sha:
+        return [ShardRun(index, (), None, problem=OTHER_COMMIT)]
+    own = [run for run in found.runs if run.index == index]
+    return own or [ShardRun(index, (), None, problem=SAYS_NOTHING)]
+
+
+def _folders(directory: Path) -> list[str]:
+    try:
+        with os.scandir(directory) as entries:
+            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _read(path: Path) -> Runs | str:
+    """A runs.json, or what is wrong with it."""
+    try:
+        about = path.lstat()
+        if not stat.S_ISREG(about.st_mode):
+            return f"{RUNS} is no file"
+        if about.st_size > MOST_BYTES:
+            return f"{RUNS} has {about.st_size >> 20} MiB: more than {MOST_BYTES >> 20} are not read"
+        return from_document(json.loads(path.read_bytes()))
+    except FileNotFoundError:
+        return NOT_THERE
+    except OSError as error:
+        return f"{RUNS} can't be read: {error.strerror}"
+    except ConfigError as error:
+        return error.what
+    except (ValueError, RecursionError, MemoryError):
+        return f"{RUNS} is no JSON document"

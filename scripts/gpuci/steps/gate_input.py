@@ -1,0 +1,73 @@
+"""The inputs of gpu-tests-passed -> values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpuci.errors import ConfigError
+from gpuci.github.gate import POLICIES
+from gpuci.github.needs import Needs, read_needs
+from gpuci.github.step import Step
+
+VARIABLES: Mapping[str, str] = {
+    "GPUCI_NEEDS": "results and outputs of the jobs before, toJSON(needs)",
+    "GPUCI_SINGLE_JOB": "these jobs are steps of this job: GPUCI_NEEDS is toJSON(steps)",
+    "GPUCI_PLAN": "path of plan.json",
+    "GPUCI_RESULTS": "directory with a folder of results for each shard",
+    "GPUCI_ROOT": "the repository's directory that holds .github/gpuci.yml",
+    "GPUCI_PULL_REQUEST": "for workflow_dispatch, the number of the pull request",
+    "GPUCI_SHA": "for workflow_dispatch, the full SHA of its head",
+    "GPUCI_PACKAGES": "what a person chose to test; then the commit status is left alone",
+    "GPUCI_TEST_EXPRESSION": "which tests a person chose; then the commit status is left alone",
+    "GPUCI_COMMENT": "keep one comment with the result on the pull request",
+    "GPUCI_COMMENT_AUTHOR": "login that the token writes comments by",
+    **{f"GPUCI_POLICY_{name.upper()}": "whether this verdict is good for the check" for name in POLICIES},
+    "GPUCI_TOKEN": "token for GitHub's API",
+}
+_WORDS = {"fail": False, "pass": True}
+
+
+@dataclass(frozen=True)
+class GateInput:
+    """What a run of the gate is told. `partial`: a person chose some of the tests."""
+
+    needs: Needs
+    single_job: bool
+    plan: str
+    results: str
+    root: str
+    pull_request: str
+    sha: str
+    partial: bool
+    comment: bool
+    comment_author: str
+    policies: Mapping[str, bool]
+
+
+def read(step: Step) -> GateInput:
+    """Raises ConfigError."""
+    single_job = step.flag("SINGLE_JOB")
+    return GateInput(
+        needs=read_needs(step.value("NEEDS"), steps=single_job),
+        single_job=single_job,
+        plan=step.value("PLAN"),
+        results=step.value("RESULTS"),
+        root=step.value("ROOT", "."),
+        pull_request=step.value("PULL_REQUEST"),
+        sha=step.value("SHA"),
+        partial=bool(step.value("PACKAGES") or step.value("TEST_EXPRESSION")),
+        comment=step.flag("COMMENT", True),
+        comment_author=step.value("COMMENT_AUTHOR", "github-actions[bot]"),
+        policies=_policies(step),
+    )
+
+
+def _policies(step: Step) -> dict[str, bool]:
+    given = {name: step.value(f"POLICY_{name.upper()}", "fail") for name in POLICIES}
+    wrong = [
+        f"policy-{name.replace('_', '-')} is {word!r}" for name, word in given.items() if word not in _WORDS
+    ]
+    if wrong:
+        raise ConfigError("; ".join(wrong), then="give fail or pass")
+    return {name: _WORDS[word] for name, word in given.items()}

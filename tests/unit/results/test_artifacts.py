@@ -1,0 +1,180 @@
+"""The artifacts of all shards: the newest counts, each speaks for its own shard, none is trusted."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuci.model import Plan, Shard, ShardRun
+from gpuci.results import artifacts
+from gpuci.results.artifacts import NOT_THERE, OTHER_COMMIT, SAYS_NOTHING, collect, collect_one, newest
+from gpuci.results.runs_document import to_document
+
+SHA = "a" * 40
+
+
+def plan(shards: int = 2) -> Plan:
+    rows = tuple(Shard(index, "default", (), 1.0) for index in range(1, shards + 1))
+    return Plan({}, SHA, "push", (), (), (), rows, (), (), 1.0, 1.0, 0)
+
+
+def ran(index: int, attempt: int = 1) -> ShardRun:
+    return ShardRun(index, (), {"verdict": "passed"}, 1.0, attempt=attempt)
+
+
+def leave(folder: Path, *runs: ShardRun, sha: str = SHA) -> Path:
+    folder.mkdir(parents=True)
+    path = folder / "runs.json"
+    path.write_text(json.dumps(to_document(sha, runs)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("names", "least", "found"),
+    [
+        pytest.param([], 1, {}, id="none"),
+        pytest.param(["gpuci-shard-3-attempt-1"], 1, {3: "gpuci-shard-3-attempt-1"}, id="one"),
+        pytest.param(
+            ["gpuci-shard-3-attempt-2", "gpuci-shard-3-attempt-10", "gpuci-shard-3-attempt-9"],
+            1,
+            {3: "gpuci-shard-3-attempt-10"},
+            id="the newest by number",
+        ),
+        pytest.param(
+            ["gpuci-shard-1-attempt-1", "gpuci-shard-2-attempt-2"],
+            1,
+            {1: "gpuci-shard-1-attempt-1", 2: "gpuci-shard-2-attempt-2"},
+            id="attempts of failed jobs are combined",
+        ),
+        pytest.param(
+            ["gpuci-shard-1-attempt-1", "gpuci-shard-2-attempt-2"],
+            2,
+            {2: "gpuci-shard-2-attempt-2"},
+            id="of before the plan",
+        ),
+        pytest.param(
+            ["mine-shard-1-attempt-1", "shard-2-attempt-1"],
+            1,
+            {1: "mine-shard-1-attempt-1", 2: "shard-2-attempt-1"},
+            id="other prefixes",
+        ),
+        pytest.param(
+            [
+                "shard-0-attempt-1", "shard-1-attempt-0", "shard-x-attempt-1", "shard-1-attempt-1-old",
+                "shard-1-attempt-1\n", "shard-01-attempt-1", "shard-1-attempt-\u0661", "gpuci-plan-attempt-1",
+                "shard-1-attempt-" + "9" * 99, "ashard-1-attempt-1",
+            ],
+            1,
+            {},
+            id="no such names",
+        ),
+    ],
+)  # fmt: skip
+def test_which_folders_count(names: list[str], least: int, found: dict[int, str]) -> None:
+    assert newest(names, least_attempt=least) == found
+    assert newest(reversed(names), least_attempt=least) == found
+
+
+def test_tries_of_all_shards(tmp_path: Path) -> None:
+    leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1), ran(1, 2))
+    leave(tmp_path / "gpuci-shard-2-attempt-1", ran(2))
+    leave(tmp_path / "gpuci-shard-9-attempt-1", ran(9))
+    found = collect(tmp_path, plan())
+    assert found == artifacts.Found((ran(1), ran(1, 2), ran(2)))
+
+
+def test_a_newer_attempt_takes_the_place_of_an_older_one_even_if_it_is_broken(tmp_path: Path) -> None:
+    leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1))
+    leave(tmp_path / "gpuci-shard-1-attempt-2").write_text("{")
+    (run,) = collect(tmp_path, plan(1)).runs
+    assert (run.index, run.records, run.verdict) == (1, (), None)
+    assert run.problem == "runs.json is no JSON document"
+
+
+def test_a_shard_speaks_for_itself_only(tmp_path: Path) -> None:
+    leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1), ran(2))
+    leave(tmp_path / "gpuci-shard-2-attempt-1", ran(1))
+    found = collect(tmp_path, plan())
+    assert found.runs == (ran(1), ShardRun(2, (), None, problem=SAYS_NOTHING))
+    assert found.warnings == (
+        "shard 1 told of other shards; that is ignored",
+        "shard 2 told of other shards; that is ignored",
+    )
+
+
+def link(path: Path) -> None:
+    target = path.with_name("elsewhere.json")
+    path.rename(target)
+    path.symlink_to(target)
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "no file": (Path.unlink, NOT_THERE),
+    "empty": (lambda path: path.write_text(""), "is no JSON document"),
+    "cut off": (lambda path: path.write_text(path.read_text()[:-9]), "is no JSON document"),
+    "bytes": (lambda path: path.write_bytes(b"\xff\xfe\x00"), "is no JSON document"),
+    "deep": (lambda path: path.write_text("[" * 100_000), "is no JSON document"),
+    "another document": (lambda path: path.write_text("{}"), "schema should be"),
+    "another commit": (
+        lambda path: path.write_text(json.dumps(to_document("b" * 40, [ran(1)]))),
+        OTHER_COMMIT,
+    ),
+    "no commit": (lambda path: path.write_text(json.dumps(to_document(None, [ran(1)]))), OTHER_COMMIT),
+    "no try": (lambda path: path.write_text(json.dumps(to_document(SHA, []))), SAYS_NOTHING),
+    "a link": (link, "is no file"),
+    "a pipe": (pipe, "is no file"),
+    "a folder": (folder, "is no file"),
+    "too big": (lambda path: os.truncate(path, artifacts.MOST_BYTES + 1), "more than 256 are not read"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "says"), BROKEN.values(), ids=BROKEN)
+def test_what_is_broken_is_a_problem_of_its_shard(
+    tmp_path: Path, spoil: Callable[[Path], Any], says: str
+) -> None:
+    spoil(leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1)))
+    leave(tmp_path / "gpuci-shard-2-attempt-1", ran(2))
+    broken, whole = collect(tmp_path, plan()).runs
+    assert (broken.index, broken.records, broken.verdict) == (1, (), None)
+    assert says in broken.problem
+    assert whole == ran(2)
+
+
+def test_a_folder_that_is_a_link_is_none(tmp_path: Path) -> None:
+    leave(tmp_path / "elsewhere", ran(1))
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "gpuci-shard-1-attempt-1").symlink_to(tmp_path / "elsewhere")
+    (run,) = collect(tmp_path / "results", plan(1)).runs
+    assert run.problem == NOT_THERE
+
+
+@pytest.mark.parametrize("gather", [collect, collect_one], ids=["a folder a shard", "one folder"])
+def test_without_any_results_every_shard_is_lost(
+    tmp_path: Path, gather: Callable[[Path, Plan], artifacts.Found]
+) -> None:
+    found = gather(tmp_path / "none", plan(3))
+    assert [(run.index, run.problem) for run in found.runs] == [(n, NOT_THERE) for n in (1, 2, 3)]
+
+
+def test_one_job_speaks_for_all_shards(tmp_path: Path) -> None:
+    leave(tmp_path / "out", ran(2), ran(1), ran(7))
+    assert collect_one(tmp_path / "out", plan(3)).runs == (
+        ran(1),
+        ran(2),
+        ShardRun(3, (), None, problem=SAYS_NOTHING),
+    )
