@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -170,6 +172,18 @@ def test_a_server_that_is_not_there(server: Server) -> None:
         client.api.post("issues/3/comments", {"body": "hello"})
     assert not caught.value.unsure
     assert len(client.slept) == retry.ATTEMPTS - 1
+
+
+def test_a_connection_that_breaks_while_it_sends_may_have_been_enough() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        accepted = threading.Thread(target=lambda: listener.accept()[0].close())
+        accepted.start()
+        client = Client(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        with pytest.raises(ApiError, match="did not answer") as caught:
+            client.api.post("issues/3/comments", {"body": "x" * 9_000_000})
+        accepted.join()
+    assert caught.value.unsure
+    assert client.slept == []
 
 
 def test_a_server_that_is_silent(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,12 @@ def test_a_description_fits(client: Client, text: str, description: str) -> None
     assert found.description == description
 
 
+def test_a_status_is_set_again_when_the_answer_is_lost(server: Server, client: Client) -> None:
+    server.faults = [Fault(method="POST", close=True)]
+    client.set_status(SHA, "gpuci", "pending")
+    assert client.status(SHA, "gpuci") is not None
+
+
 def test_a_status_of_an_unknown_commit_is_refused(client: Client) -> None:
     with pytest.raises(ApiError, match="422: No commit found for SHA"):
         client.set_status("f" * 40, "gpuci", "pending")

@@ -59,7 +59,7 @@ def test_each_permission_is_of_an_endpoint_of_the_fake() -> None:
     [
         (ask("GET", "pulls/3", 401, "Bad credentials"), ["does not accept the token", "github.token"]),
         (ask("POST", f"statuses/{SHA}", 403, "Resource not accessible"), ["`statuses: write`", "caller"]),
-        (ask("GET", "pulls/3", 403, accepted="pull_requests=read; issues=read"), ["`pull-requests: read`"]),
+        (ask("GET", "pulls/3", 403, accepted="issues=read; contents=read"), ["`issues: read`"]),
         (ask("GET", "new/endpoint", 403), ["the token may not do this"]),
         (ask("GET", "environments/gpu", 404), ["finds nothing", "`actions: read`"]),
         (
