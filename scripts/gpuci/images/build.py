@@ -1,0 +1,119 @@
+"""Runs a builder. I/O: processes and a directory of the step's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpuci.errors import ConfigError
+from gpuci.images import builders
+from gpuci.images.builders import Scene
+from gpuci.images.messages import explain, no_builder
+from gpuci.images.settings import Build
+
+LINES = 20_000  # of a builder's output that are shown
+LINE_BYTES = 4_096
+_LAST = 60  # lines in which a cause is looked for
+_PATIENCE = 5.0  # seconds between asking a builder to end and ending it
+
+Say = Callable[[str], None]
+
+
+def choose(wanted: str, environ: Mapping[str, str]) -> str:
+    """`podman` or `docker`; raises BuildFailed where there is none, ConfigError for another word."""
+    if wanted not in builders.BUILDERS:
+        raise ConfigError(f"builder is {wanted!r}", then=f"give one of {', '.join(builders.BUILDERS)}")
+    candidates = builders.BUILDERS[1:] if wanted == "auto" else (wanted,)
+    found = next((name for name in candidates if shutil.which(name, path=environ.get("PATH"))), None)
+    if found is None:
+        raise no_builder(wanted)
+    return found
+
+
+def build_archive(
+    build: Build, tree: Path, scratch: Path, *, builder: str, environ: Mapping[str, str], say: Say
+) -> Path:
+    """Build the image of the files in `tree`; returns the OCI archive, in a directory of its own.
+
+    `say` gets each line of the builder's output as it came: it is not to be trusted. Raises BuildFailed.
+    """
+    archive = scratch / "image" / "image.tar"
+    scene = Scene(str(tree), str(archive), home=str(scratch / "home"), store=str(scratch / "store"))
+    for place in (archive.parent, Path(scene.home), Path(scene.store)):
+        place.mkdir(parents=True)
+    Path(scene.login).write_text('{"auths": {}}\n')
+    # Where all of the context is left out, its directory is missing too.
+    (tree / build.context).mkdir(parents=True, exist_ok=True)
+    named = builders.settings(environ)
+    told = {name: path for name, path in named.items() if os.path.exists(path)}
+    environment = builders.environment(environ, scene, told)
+    with _store(builder, scene, environment):
+        for command in builders.commands(builder, build, scene):
+            _run(command, environment, say)
+    return archive
+
+
+@contextmanager
+def _store(builder: str, scene: Scene, environment: Mapping[str, str]) -> Iterator[None]:
+    """podman's own store; rootless, its files are of user ids that only podman can act for."""
+    try:
+        yield
+    finally:
+        if builder == "podman" and os.geteuid() != 0:
+            remove = [*builders.podman_of(scene), "unshare", "rm", "-rf", "--", f"{scene.store}/root"]
+            subprocess.run(remove, env=dict(environment), capture_output=True, check=False)
+        shutil.rmtree(scene.store, ignore_errors=True)
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str], say: Say) -> None:
+    """Run a command to its end, showing what it prints; raises BuildFailed."""
+    last: deque[str] = deque(maxlen=_LAST)
+    with _started(command, environment) as process:
+        assert process.stdout is not None
+        shown = 0
+        while line := process.stdout.readline(LINE_BYTES):
+            text = line.decode("utf-8", "replace").rstrip("\r\n")
+            last.append(text)
+            shown += 1
+            if shown <= LINES:
+                say(text)
+            elif shown == LINES + 1:
+                say(f"(more of what the builder prints is left out here: {LINES:,} lines)")
+    if process.returncode != 0:
+        raise explain("\n".join(last), process.returncode)
+
+
+@contextmanager
+def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a session of its own, which ends with us: the runner signals one process only."""
+    process = subprocess.Popen(
+        list(command),
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        with process:
+            try:
+                yield process
+            except BaseException:
+                _end(process)
+                raise
+    finally:
+        if process.poll() is None:
+            process.kill()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
