@@ -1,12 +1,25 @@
-"""Globs of paths below ROOT: `*`, `?`, `[…]` within a name, `**` across directories. Pure."""
+"""Paths below ROOT and globs of them: `*`, `?`, `[…]` within a name, `**` across directories. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 _PIECE = re.compile(r"\*+|\?|\[[!^]?\]?[^\]/]*\]|.", re.DOTALL)
+
+
+def above(path: str) -> Iterator[str]:
+    """The path, the directories above it, and ROOT."""
+    while path not in ("", "."):
+        yield path
+        path = path.rpartition("/")[0]
+    yield "."
+
+
+def holds(directory: str, path: str) -> bool:
+    """Whether a directory (or file) is, or is above, a path."""
+    return directory in (".", path) or path.startswith(directory + "/")
 
 
 def matches(pattern: str, path: str) -> bool:

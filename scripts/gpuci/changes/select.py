@@ -1,0 +1,167 @@
+"""Changed files and two trees -> which tests are due, and why. Pure.
+
+A package is the smallest thing that changes. Any doubt means everything, with the reason: a file in no
+package, a file that the configuration names so, the configuration itself. A package whose needs can't be told
+is due whenever anything changed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from gpuci.changes.locks import NAME as LOCK_NAME
+from gpuci.changes.model import Changes, Due, FileChange, Lock, Rules, Side
+from gpuci.changes.units import Units
+from gpuci.repository.globs import above, first_match, holds
+
+REASONS = 20  # that are told of everything; more say nothing new
+
+
+def everything(because: Sequence[str], rules: Rules, head: Side, ids: tuple[str, str] = ("", "")) -> Changes:
+    """All that the configuration names."""
+    packages = Units(rules, Side(), head).entries
+    return Changes(*ids, everything=True, because=tuple(because), packages=tuple(packages))
+
+
+def select(
+    changed: Sequence[FileChange], base: Side, head: Side, rules: Rules, locks: Mapping[str, Lock | None]
+) -> Changes:
+    """What the changed files can break; `base` and `head` of the result are empty.
+
+    `locks` has the changed lock files by path, None for one that can't be compared. The needs of both trees
+    count: a change that takes a need away is tested where the need was.
+    """
+    units = Units(rules, base, head)
+    kept, ignored, reasons = _sorted(changed, rules, units)
+    if reasons:
+        found = everything(_first(reasons), rules, head)
+    else:
+        due = _dependents(units, _direct(kept, units, locks))
+        tests = tuple(_cover(due, units, head))
+        found = Changes("", "", False, (), tuple(test.path for test in tests), tests)
+    return Changes(
+        "", "", found.everything, found.because, found.packages, found.tests, tuple(changed), tuple(ignored)
+    )
+
+
+def _sorted(
+    changed: Sequence[FileChange], rules: Rules, units: Units
+) -> tuple[list[str], list[str], list[str]]:
+    """Paths that count, paths that are ignored, and reasons for everything."""
+    kept: list[str] = []
+    ignored: list[str] = []
+    reasons: list[str] = []
+    for path in (change.path for change in changed):
+        glob = first_match(rules.everything, path)
+        if path in rules.configuration:
+            reasons.append(f"{path} is the configuration")
+        elif glob is not None:
+            reasons.append(f"{path}: changes.everything has {glob}")
+        elif first_match(rules.ignore, path) is not None:
+            ignored.append(path)
+        elif units.of(path) is None and not units.below(path):
+            reasons.append(f"{path} is in no package")
+        else:
+            kept.append(path)
+    return kept, ignored, reasons
+
+
+def _first(reasons: Sequence[str]) -> list[str]:
+    rest = len(reasons) - REASONS
+    return [*reasons[:REASONS], f"and {rest} more changed files"] if rest > 0 else list(reasons)
+
+
+def _direct(paths: Sequence[str], units: Units, locks: Mapping[str, Lock | None]) -> dict[str, Due]:
+    """The units in which something changed, and those inside of them: what lies around a package counts for
+    it (a conftest.py)."""
+    found: dict[str, Due] = {}
+    for path in paths:
+        lock = locks.get(path) if path.rpartition("/")[2] == LOCK_NAME else None
+        if lock is not None:
+            _of_lock(path, lock, units, found)
+            continue
+        around = units.of(path)
+        starts = [around] if around is not None else units.below(path)
+        for start in starts:
+            _spread(start, (path,), f"{path} changed", units, found)
+    return found
+
+
+def _spread(start: str, because: tuple[str, ...], why: str, units: Units, found: dict[str, Due]) -> None:
+    found.setdefault(start, Due(start, (*because, start), why))
+    for inside in units.below(start):
+        found.setdefault(inside, Due(inside, (*because, start, inside), f"is inside of {start}: {why}"))
+
+
+def _of_lock(path: str, lock: Lock, units: Units, found: dict[str, Due]) -> None:
+    """Members whose locked needs changed; units that the lock does not know may use any of it."""
+    directory = path.rpartition("/")[0] or "."
+    for member, used in sorted(lock.changed.items()):
+        unit = units.of(member)
+        for start in [unit] if unit is not None else units.below(member):
+            _spread(start, (path,), f"{used} changed in {path}", units, found)
+    if lock.changed:
+        for unit in units.below(directory):
+            if unit not in lock.members:
+                found.setdefault(unit, Due(unit, (path, unit), f"{path} changed, and does not know it"))
+
+
+def _dependents(units: Units, direct: Mapping[str, Due]) -> dict[str, Due]:
+    """The units that changed and all that use them, by the shortest way."""
+    users: dict[str, list[tuple[str, str]]] = {}
+    for unit in units.paths:
+        for used, why in units.depends[unit].items():
+            users.setdefault(used, []).append((unit, why))
+    found = dict(direct)
+    waiting = deque(sorted(found))
+    if found:
+        first = found[waiting[0]]
+        for unit in units.paths:
+            if unit in units.unknown and unit not in found:
+                found[unit] = Due(unit, (*first.because, unit), units.unknown[unit])
+                waiting.append(unit)
+    while waiting:
+        used = waiting.popleft()
+        for unit, why in users.get(used, ()):
+            if unit not in found:
+                found[unit] = Due(unit, (*found[used].because, unit), f"{why}, which is due by {used}")
+                waiting.append(unit)
+    return found
+
+
+def _cover(due: Mapping[str, Due], units: Units, head: Side) -> list[Due]:
+    """What is due of the guest list: whole entries where all in them is due, else parts of them."""
+    found: list[Due] = []
+    for entry in sorted(units.entries, key=lambda path: (path != ".", path)):
+        if any(holds(test.path, entry) for test in found):
+            continue
+        found += _parts(entry, due, units, head)
+    return found
+
+
+def _parts(path: str, due: Mapping[str, Due], units: Units, head: Side) -> list[Due]:
+    owner = units.of(path) or path
+    inside = [unit for unit in units.below(path) if unit != path]
+    if owner not in due:
+        return [part for unit in _outermost(inside) for part in _parts(unit, due, units, head)]
+    if all(unit in due for unit in inside):
+        why = due[owner]
+        return [Due(path, why.because if path == owner else (*why.because, path), why.why)]
+    return [part for child in _children(path, head) for part in _parts(child, due, units, head)]
+
+
+def _outermost(units: Sequence[str]) -> list[str]:
+    return [unit for unit in units if not any(other != unit and holds(other, unit) for other in units)]
+
+
+def _children(directory: str, head: Side) -> list[str]:
+    """What lies directly in a directory: its directories and files."""
+    depth = 0 if directory == "." else directory.count("/") + 1
+    below = (path for path in head.files if holds(directory, path))
+    return sorted({"/".join(path.split("/")[: depth + 1]) for path in below})
+
+
+def reason(changes: Changes, path: str) -> Due | None:
+    """Why the tests of a file are due; None if they are not, or everything is."""
+    return next((test for test in changes.tests if test.path in set(above(path))), None)

@@ -1,0 +1,369 @@
+"""Which tests are due for which changes. The trees are tables of files; nothing is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuci.changes.diff import differing
+from gpuci.changes.model import Changes, Lock, Project, Rules, Side
+from gpuci.changes.select import everything, reason, select
+from gpuci.repository.globs import holds
+
+RULES = Rules(("packages/*",), configuration=(".github/gpuci.yml",))
+FILES = (
+    *("packages/core/pyproject.toml", "packages/core/src/core.py", "packages/core/tests/test_core.py"),
+    *("packages/nets/pyproject.toml", "packages/nets/tests/test_nets.py"),
+    *("packages/serve/pyproject.toml", "packages/serve/tests/test_serve.py"),
+    *("packages/alone/pyproject.toml", "packages/alone/tests/test_alone.py"),
+    *("README.md", ".github/gpuci.yml", "lib/shared.py"),
+)
+
+
+def project(path: str, *needs: str, **more: Any) -> Project:
+    return Project(path, path.rpartition("/")[2], frozenset(needs), **more)
+
+
+PROJECTS = (
+    project("packages/core"),
+    project("packages/nets", "core", "torch"),
+    project("packages/serve", "nets"),
+    project("packages/alone"),
+)
+
+
+def side(
+    projects: Iterable[Project] = PROJECTS,
+    files: Iterable[str] = FILES,
+    links: Mapping[str, str | None] | None = None,
+    **content: str,
+) -> Side:
+    listed = {path: ("100644", content.get(path, "1")) for path in files}
+    listed |= dict.fromkeys(links or {}, ("120000", "1"))
+    return Side(listed, {one.path: one for one in projects}, links or {})
+
+
+def chosen(
+    changed: Iterable[str],
+    base: Side | None = None,
+    head: Side | None = None,
+    rules: Rules = RULES,
+    locks: Mapping[str, Lock | None] | None = None,
+) -> Changes:
+    """The selection when these paths change; paths that the tree has not are new."""
+    head = head or side()
+    base = base or head
+    before = {**base.files, **{path: ("100644", "0") for path in changed if path in base.files}}
+    after = {**head.files, **{path: ("100644", "2") for path in changed if path not in head.files}}
+    differences = differing(before, after)
+    return select(
+        differences,
+        Side(before, base.projects, base.links),
+        Side(after, head.projects, head.links),
+        rules,
+        locks or {},
+    )
+
+
+ALL = ("packages/alone", "packages/core", "packages/nets", "packages/serve")
+
+
+@pytest.mark.parametrize(
+    ("changed", "packages"),
+    [
+        ([], ()),
+        (["packages/serve/tests/test_serve.py"], ("packages/serve",)),
+        (["packages/nets/README.md"], ("packages/nets", "packages/serve")),
+        (["packages/core/src/core.py"], ("packages/core", "packages/nets", "packages/serve")),
+        (["packages/alone/x", "packages/serve/x"], ("packages/alone", "packages/serve")),
+        (["packages/new/test_x.py"], ("packages/new",)),
+    ],
+    ids=lambda value: "+".join(value) or "nothing",
+)
+def test_a_package_and_all_that_need_it(changed: list[str], packages: tuple[str, ...]) -> None:
+    found = chosen(changed)
+    assert (found.everything, found.packages) == (False, packages)
+    assert tuple(test.path for test in found.tests) == packages
+    assert found.affected == bool(packages)
+
+
+def test_each_has_the_way_from_the_changed_file() -> None:
+    found = {test.path: test for test in chosen(["packages/core/src/core.py"]).tests}
+    assert found["packages/core"].because == ("packages/core/src/core.py", "packages/core")
+    assert found["packages/core"].why == "packages/core/src/core.py changed"
+    assert found["packages/serve"].because == (
+        "packages/core/src/core.py",
+        "packages/core",
+        "packages/nets",
+        "packages/serve",
+    )
+    assert found["packages/serve"].why == "needs nets, which is due by packages/nets"
+
+
+@pytest.mark.parametrize(
+    ("changed", "rules", "because"),
+    [
+        ("README.md", RULES, "README.md is in no package"),
+        ("lib/shared.py", RULES, "lib/shared.py is in no package"),
+        (".github/gpuci.yml", RULES, ".github/gpuci.yml is the configuration"),
+        ("packages/core/a.cu", Rules(("packages/*",), ("**/*.cu",)), "a.cu: changes.everything has **/*.cu"),
+        (".github/gpuci.yml", Rules((".",), (), (".github",), (".github/gpuci.yml",)), "the configuration"),
+        ("lib/shared.py", Rules(("packages/*",), ("lib",), ("lib",)), "changes.everything has lib"),
+    ],
+    ids=["outside", "outside too", "configuration", "a glob", "ignored configuration", "both globs"],
+)  # fmt: skip
+def test_doubt_means_everything(changed: str, rules: Rules, because: str) -> None:
+    found = chosen([changed, "packages/alone/x"], rules=rules)
+    entries = ALL if rules.packages == ("packages/*",) else (".",)
+    assert (found.everything, found.packages, found.tests) == (True, entries, ())
+    assert found.affected
+    assert because in found.because[0]
+
+
+def test_what_the_configuration_ignores_means_nothing() -> None:
+    rules = Rules(("packages/*",), ignore=("*.md", "docs", "**/docs/**"))
+    found = chosen(["README.md", "docs/a/b.png", "packages/core/docs/x.md"], rules=rules)
+    assert (found.everything, found.packages, found.affected) == (False, (), False)
+    assert found.ignored == ("README.md", "docs/a/b.png", "packages/core/docs/x.md")
+
+
+def test_many_reasons_are_counted() -> None:
+    found = chosen([f"x{number:02}" for number in range(50)])
+    assert len(found.because) == 21
+    assert found.because[-1] == "and 30 more changed files"
+
+
+def test_a_renamed_file_counts_under_both_names() -> None:
+    base = side(files=(*FILES, "packages/alone/helper.py"))
+    head = side(files=(*FILES, "packages/serve/helper.py"))
+    assert chosen([], base, head).packages == ("packages/alone", "packages/serve")
+
+
+def test_a_deleted_package_s_users_are_due() -> None:
+    """Those that still needed it in the tree before."""
+    head = side(
+        [project("packages/nets"), *PROJECTS[2:]],
+        [path for path in FILES if not path.startswith("packages/core/")],
+    )
+    assert chosen([], side(), head).packages == ("packages/nets", "packages/serve")
+
+
+def test_a_need_that_the_change_takes_away_still_counts() -> None:
+    head = side([project("packages/core"), project("packages/nets"), *PROJECTS[2:]])
+    found = chosen(["packages/core/src/core.py"], side(), head)
+    assert found.packages == ("packages/core", "packages/nets", "packages/serve")
+
+
+def test_a_new_need_counts_too() -> None:
+    head = side([*PROJECTS[:3], project("packages/alone", "serve")])
+    assert chosen(["packages/serve/x"], side(), head).packages == ("packages/alone", "packages/serve")
+
+
+def test_needs_in_a_circle_end() -> None:
+    circle = side([project("packages/core", "serve"), *PROJECTS[1:]])
+    assert chosen(["packages/nets/x"], head=circle).packages == (
+        "packages/core",
+        "packages/nets",
+        "packages/serve",
+    )
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        project("packages/alone", unknown="its dependencies are dynamic"),
+        None,
+    ],
+    ids=["needs that can't be told", "no project at all"],
+)
+def test_a_package_of_unknown_needs_is_due_for_any_change(unknown: Project | None) -> None:
+    head = side([*PROJECTS[:3], *([unknown] if unknown else [])])
+    found = chosen(["packages/serve/x"], head=head)
+    assert found.packages == ("packages/alone", "packages/serve")
+    assert found.tests[0].because == ("packages/serve/x", "packages/serve", "packages/alone")
+    assert "depend" in found.tests[0].why
+    assert chosen([], head=head).packages == ()
+
+
+def test_what_uses_a_package_of_unknown_needs_is_due_too() -> None:
+    head = side([project("packages/core", unknown="dynamic"), *PROJECTS[1:]])
+    assert chosen(["packages/alone/x"], head=head).packages == ALL
+
+
+def test_a_package_named_by_its_path_is_a_need() -> None:
+    head = side([*PROJECTS[:3], project("packages/alone", paths=frozenset({"packages/serve/src"}))])
+    found = chosen(["packages/serve/x"], head=head)
+    assert found.packages == ("packages/alone", "packages/serve")
+    assert found.tests[0].why.startswith("names the directory packages/serve/src")
+
+
+def test_a_directory_named_by_its_path_means_all_below_it() -> None:
+    head = side([*PROJECTS[:3], project("packages/alone", paths=frozenset({"packages"}))])
+    assert chosen(["packages/serve/x"], head=head).packages == ("packages/alone", "packages/serve")
+
+
+@pytest.mark.parametrize(
+    ("target", "packages"),
+    [
+        ("packages/serve/data", ("packages/alone", "packages/serve")),
+        ("packages", ("packages/alone", "packages/serve")),
+        (None, ("packages/serve",)),
+    ],
+    ids=str,
+)
+def test_a_link_to_another_package_is_a_need(target: str | None, packages: tuple[str, ...]) -> None:
+    head = side(links={"packages/alone/link": target})
+    assert chosen(["packages/serve/x"], head=head).packages == packages
+
+
+def test_an_entry_that_is_a_link_is_due_with_its_target() -> None:
+    head = side(links={"packages/zlink": "packages/serve"})
+    assert chosen(["packages/serve/x"], head=head).packages == ("packages/serve", "packages/zlink")
+
+
+def test_a_submodule_counts_for_the_package_around_and_all_below() -> None:
+    """Its path is one entry of the tree; what is inside is not seen."""
+    rules = Rules(("packages/*", "vendor/kernels/tests"))
+    base, head = side(), side()
+    before = {**base.files, "packages/core/third_party": ("160000", "1")}
+    after = {**head.files, "packages/core/third_party": ("160000", "2")}
+    changes = differing(before, after)
+    assert [change.kind for change in changes] == ["modified"]
+    found = select(changes, Side(before, base.projects), Side(after, head.projects), rules, {})
+    assert found.packages == ("packages/core", "packages/nets", "packages/serve")
+
+
+def test_a_submodule_around_packages_means_those() -> None:
+    head = side(files=(*FILES, "vendor/k/tests/test_k.py"), projects=[*PROJECTS, project("vendor/k")])
+    rules = Rules(("packages/*", "vendor/*"))
+    after = {**head.files, "vendor": ("160000", "2")}
+    found = select(differing(head.files, after), head, Side(after, head.projects), rules, {})
+    assert (found.everything, found.packages) == (False, ("vendor/k",))
+
+
+def test_what_lies_around_packages_counts_for_all_inside() -> None:
+    """A conftest.py of the directory above, where that one is a project."""
+    head = side([*PROJECTS, project("."), project("packages/core/plugin")])
+    assert chosen(["conftest.py"], head=head).packages == ALL
+    assert chosen(["packages/core/x"], head=head).packages == ALL[1:]
+    found = chosen(["packages/core/plugin/x"], head=head, rules=Rules(("packages/*", "packages/core/plugin")))
+    assert found.packages == ("packages/core/plugin",)
+
+
+@pytest.mark.parametrize(
+    ("changed", "packages"),
+    [
+        ("libs/a/x.py", ("libs/a", "libs/b")),
+        ("libs/b/x.py", ("libs/b",)),
+        ("tests/test_top.py", (".",)),
+    ],
+)
+def test_one_entry_over_several_projects_is_taken_apart(changed: str, packages: tuple[str, ...]) -> None:
+    files = ("libs/a/x.py", "libs/b/x.py", "tests/test_top.py", "pyproject.toml")
+    head = side([project("libs/a"), project("libs/b", "a"), project(".")], files)
+    assert chosen([changed], head=head, rules=Rules((".",))).packages == packages
+
+
+def test_a_project_that_is_due_without_the_ones_inside_is_listed_by_its_parts() -> None:
+    files = ("libs/a/x.py", "libs/b/x.py", "tests/test_top.py", "pyproject.toml")
+    head = side([project("libs/a"), project("libs/b"), project(".", "a")], files)
+    found = chosen(["libs/a/x.py"], head=head, rules=Rules((".",)))
+    assert found.packages == ("libs/a", "pyproject.toml", "tests")
+    assert found.tests[-1].because == ("libs/a/x.py", "libs/a", ".", "tests")
+
+
+def test_an_entry_inside_of_a_project_is_due_with_it() -> None:
+    rules = Rules(("packages/core/tests", "packages/serve/tests/test_serve.py"))
+    found = chosen(["packages/core/src/core.py"], rules=rules)
+    assert found.packages == ("packages/core/tests", "packages/serve/tests/test_serve.py")
+    assert found.tests[0].because == ("packages/core/src/core.py", "packages/core", "packages/core/tests")
+
+
+def test_projects_that_nobody_tests_still_carry_needs() -> None:
+    """`core` is on nobody's guest list, and `nets` uses it."""
+    assert chosen(["packages/core/src/core.py"], rules=Rules(("packages/nets",))).packages == (
+        "packages/nets",
+    )
+
+
+LOCKED = Lock({"packages/nets": "torch"}, frozenset(ALL) | {"."})
+
+
+@pytest.mark.parametrize(
+    ("lock", "everything_", "packages"),
+    [
+        (LOCKED, False, ("packages/nets", "packages/serve")),
+        (Lock({}, LOCKED.members), False, ()),
+        (Lock({"packages/nets": "torch"}, LOCKED.members - {"packages/alone"}), False,
+         ("packages/alone", "packages/nets", "packages/serve")),
+        (Lock({".": "pytest"}, LOCKED.members), False, ALL),
+        (None, False, ALL),
+    ],
+    ids=["one member", "nobody", "a stranger", "the root", "can't be compared"],
+)  # fmt: skip
+def test_a_changed_lock_counts_for_those_that_use_what_changed(
+    lock: Lock | None, everything_: bool, packages: tuple[str, ...]
+) -> None:
+    head = side([*PROJECTS, project(".")], (*FILES, "uv.lock"))
+    found = chosen(["uv.lock"], head=head, locks={"uv.lock": lock})
+    assert (found.everything, found.packages) == (everything_, packages)
+    if lock is LOCKED:
+        assert found.tests[0].because == ("uv.lock", "packages/nets")
+        assert found.tests[0].why == "torch changed in uv.lock"
+
+
+def test_a_lock_outside_of_any_package_means_everything() -> None:
+    assert chosen(["uv.lock"], head=side(files=(*FILES, "uv.lock")), locks={"uv.lock": LOCKED}).everything
+
+
+def test_everything_names_all_entries() -> None:
+    found = everything(["because"], RULES, side())
+    assert (found.everything, found.because, found.packages) == (True, ("because",), ALL)
+
+
+def test_the_reason_of_a_test_is_that_of_the_directory_above() -> None:
+    found = chosen(["packages/serve/x"])
+    due = reason(found, "packages/serve/tests/test_serve.py")
+    assert due is not None
+    assert due.path == "packages/serve"
+    assert reason(found, "packages/nets/tests/test_nets.py") is None
+
+
+NAMES = [f"p{number}" for number in range(6)]
+
+
+@given(
+    st.dictionaries(st.sampled_from(NAMES), st.sets(st.sampled_from(NAMES)), min_size=1),
+    st.sets(st.sampled_from([f"packages/{name}/f" for name in NAMES])),
+)
+def test_due_is_what_can_be_reached(needs: dict[str, set[str]], changed: set[str]) -> None:
+    """Against the plain statement of it: a fixed point."""
+    projects = [project(f"packages/{name}", *needs.get(name, ())) for name in NAMES]
+    files = [f"packages/{name}/{file}" for name in NAMES for file in ("pyproject.toml", "f")]
+    due = {path.split("/")[1] for path in changed}
+    while more := {name for name in NAMES if needs.get(name, set()) & due} - due:
+        due |= more
+    found = chosen(sorted(changed), head=side(projects, files))
+    assert found.packages == tuple(f"packages/{name}" for name in sorted(due))
+    assert all(test.because[0] in changed and test.because[-1] == test.path for test in found.tests)
+
+
+PATHS = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=3).map("/".join)
+
+
+@given(st.sets(PATHS), st.sets(PATHS), st.sets(PATHS, min_size=1), st.lists(PATHS, max_size=3))
+def test_no_changed_file_is_lost(
+    projects: set[str], bare: set[str], files: set[str], changed: list[str]
+) -> None:
+    """Whatever the directories are: everything, or the entries that hold a changed file are due."""
+    paths = {f"{path}/f" for path in files} | {f"{path}/pyproject.toml" for path in projects}
+    head = side([project(path) for path in projects], paths)
+    changes = [f"{path}/f" for path in changed]
+    found = chosen(changes, head=head, rules=Rules(tuple(sorted(bare | {"."}))))
+    due = found.packages if not found.everything else (".",)
+    assert all(any(holds(directory, path) for directory in due) for path in changes)
+    assert not any(a != b and holds(a, b) for a in found.packages for b in found.packages) or found.everything
