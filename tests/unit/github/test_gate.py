@@ -165,7 +165,10 @@ def table() -> str:
     """The table as the README has it."""
     lines = ["| row | if | verdict | commit status | what people read |", "| --- | --- | --- | --- | --- |"]
     for row in ROWS:
-        conditions = "; ".join(f"`{name}` {' or '.join(values)}" for name, values in row.when.items())
+        same: dict[str, list[str]] = {}
+        for name, values in row.when.items():
+            same.setdefault(" or ".join(values), []).append(f"`{name}`")
+        conditions = "; ".join(f"{', '.join(names)} {values}" for values, names in same.items())
         verdict = "that of the results" if row.verdict == "(results)" else f"`{row.verdict}`"
         text = row.text or "what failed, or which shard has no result, and why"
         lines.append(f"| {row.name} | {conditions or 'none of these'} | {verdict} | {row.status} | {text} |")

@@ -1,0 +1,494 @@
+"""The gate as a job runs it: what jobs left in, status, comment, annotations, files and exit code out."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from tests.fakes.github.server import Server
+from tests.fakes.github.state import Pull, Repository, State, Token
+
+from gpuci.config import document as config_document
+from gpuci.config.model import Config, Profile
+from gpuci.errors import ConfigError
+from gpuci.github.gate import JOBS
+from gpuci.github.step import Step
+from gpuci.model import Plan, Shard, ShardRun, Unit
+from gpuci.planning import document as plan_document
+from gpuci.reporting import document as report_document
+from gpuci.results.runs_document import to_document
+from gpuci.steps import gpu_tests_passed
+
+SHA, OTHER = "a" * 40, "b" * 40
+BOT = "github-actions[bot]"
+PERMISSIONS = {"actions": "read", "pull-requests": "write", "statuses": "write"}  # of the job in gpu.yml
+TESTS = {1: "a.py::test_a", 2: "b.py::test_b"}
+CPU = "c.py::test_c"
+
+
+def unit(name: str, file: str, mode: str = "normal") -> Unit:
+    return Unit(name, ".", file, "all", mode, 1, "h100", 10.0, 900.0)
+
+
+PLAN = Plan(
+    config=config_document.to_document(
+        Config(profiles=(Profile("h100", gpus=8),), cost={"usd-per-gpu-hour": 2.0})
+    ),
+    sha=SHA,
+    event="pull_request_target",
+    roots=(),
+    targets=(*TESTS.values(), CPU),
+    units=(unit("u1", "a.py"), unit("u2", "b.py"), unit("c", "c.py", "cpu")),
+    shards=(Shard(1, "h100", ("u1",), 10.0), Shard(2, "h100", ("u2",), 10.0)),
+    cpu_units=("c",),
+    skipped=(),
+    makespan_seconds=10.0,
+    lower_bound_seconds=10.0,
+    unknown_durations=0,
+)
+
+
+def ran(shard: int, outcome: str = "passed", **end: Any) -> ShardRun:
+    """A shard whose one test had this outcome; it took an hour, and waited a minute."""
+    unit_id, nodeid = f"u{shard}", TESTS[shard]
+    file = nodeid.partition("::")[0]
+    about = {"unit": unit_id, "nodeid": nodeid, "file": file, "seconds": {"call": 1.0}}
+    records = (
+        {"kind": "collected", "unit": unit_id, "file": file, "ids": [nodeid]},
+        {"kind": "end", **about, "outcome": outcome, **end},
+    )
+    verdict = {"verdict": "passed" if outcome == "passed" else "failed", "node": "n1"}
+    return ShardRun(shard, records, verdict, 3600.0, 60.0)
+
+
+RED = ran(2, "failed", line=7, message="assert 1 == 2", output="E   assert 1 == 2\n")
+
+
+@dataclass
+class Gate:
+    """A job that runs the gate, and the GitHub that it speaks to."""
+
+    directory: Path
+    server: Server
+    needs: dict[str, Any]
+    inputs: dict[str, str] = field(default_factory=dict)
+    run_id: str = "77"
+
+    @property
+    def shop(self) -> Repository:
+        return self.server.state.repositories[0]
+
+    @property
+    def status(self) -> tuple[str, str]:
+        """State and description of the newest status `gpuci`; empty if there is none."""
+        own = [one for one in self.shop.statuses.get(SHA, []) if one["context"] == "gpuci"]
+        return (own[-1]["state"], own[-1]["description"]) if own else ("", "")
+
+    @property
+    def comments(self) -> list[str]:
+        return [comment["body"] for comment in self.shop.comments.get(12, [])]
+
+    @property
+    def summary(self) -> str:
+        return html.unescape((self.directory / "summary").read_text())
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        lines = (self.directory / "output").read_text().splitlines()
+        starts = [number for number, line in enumerate(lines) if "<<gpuci-" in line]
+        return {lines[number].partition("<<")[0]: lines[number + 1] for number in starts}
+
+    def leave(self, *runs: ShardRun, attempt: int = 1, sha: str = SHA) -> None:
+        """The artifacts of shards."""
+        for run in runs:
+            folder = self.directory / "results" / f"gpuci-shard-{run.index}-attempt-{attempt}"
+            folder.mkdir(parents=True)
+            (folder / "runs.json").write_text(json.dumps(to_document(sha, [run])))
+
+    def plan(self, plan: Plan = PLAN) -> None:
+        (self.directory / "plan.json").write_text(json.dumps(plan_document.to_document(plan)))
+
+    def run(self, token: str = "tok") -> int:
+        for name in ("output", "summary"):
+            (self.directory / name).write_text("")
+        (self.directory / "event.json").write_text("{}")
+        step = Step(
+            "gpu-tests-passed",
+            {
+                "GITHUB_API_URL": self.server.url,
+                "GITHUB_EVENT_NAME": "schedule",
+                "GITHUB_EVENT_PATH": str(self.directory / "event.json"),
+                "GITHUB_OUTPUT": str(self.directory / "output"),
+                "GITHUB_REF": "refs/heads/main",
+                "GITHUB_REPOSITORY": "octo/shop",
+                "GITHUB_RUN_ATTEMPT": "1",
+                "GITHUB_RUN_ID": self.run_id,
+                "GITHUB_SERVER_URL": "https://github.com",
+                "GITHUB_SHA": SHA,
+                "GITHUB_STEP_SUMMARY": str(self.directory / "summary"),
+                "GITHUB_WORKFLOW": "gpu",
+                "RUNNER_TEMP": str(self.directory),
+                "GPUCI_NEEDS": json.dumps(self.needs),
+                "GPUCI_PLAN": str(self.directory / "plan.json"),
+                "GPUCI_RESULTS": str(self.directory / "results"),
+                **{f"GPUCI_{name.upper()}": value for name, value in self.inputs.items()},
+            },
+            {"GPUCI_TOKEN": token},
+        )
+        return gpu_tests_passed.run(step)
+
+
+def needs(**results: str) -> dict[str, Any]:
+    """Good jobs about pull request 12, but for `results`."""
+    outputs: dict[str, dict[str, str]] = {job: {} for job in JOBS}
+    outputs["find-changed"] = {"sha": SHA, "pull-request": "12", "affected": "true", "everything": "true"}
+    outputs["wait-for-label"] = {"sha": SHA, "approved": "true"}
+    outputs["calculate-shards"] = {"artifact": "gpuci-plan-attempt-1"}
+    given = {name.replace("_", "-"): result for name, result in results.items()}
+    return {job: {"result": given.get(job, "success"), "outputs": outputs[job]} for job in JOBS}
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    shop = Repository("octo/shop", pulls={12: Pull(12, SHA)}, commits=[SHA, OTHER])
+    with Server(State([shop], {"tok": Token(PERMISSIONS)})) as server:
+        made = Gate(tmp_path, server, needs(push_image="skipped"))
+        made.plan()
+        yield made
+
+
+def set_status(gate: Gate, state: str) -> None:
+    gate.shop.statuses[SHA] = [
+        {"context": "gpuci", "state": state, "description": "before", "target_url": "", "creator": None}
+    ]
+
+
+# -- results -------------------------------------------------------------------------------------------
+
+
+def test_green(gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
+    gate.leave(ran(1), ran(2))
+    assert gate.run() == 0
+    assert gate.status == ("success", "passed: 2 passed, 1 elsewhere")
+    assert (
+        gate.shop.statuses[SHA][-1]["target_url"] == "https://github.com/octo/shop/actions/runs/77/attempts/1"
+    )
+    assert {name: gate.outputs[name] for name in ("verdict", "passed", "decision")} == {
+        "verdict": "passed",
+        "passed": "true",
+        "decision": "results",
+    }
+    assert "## ✅ GPU tests passed\n\n**2 passed, 1 elsewhere** in 1 h 00 min" in gate.summary
+    assert "longest wait in the queue 1 min 00 s" in gate.summary
+    assert "Cost: 16.0 GPU-hours held, $32.00 at $2.00 per GPU-hour" in gate.summary
+    (comment,) = gate.comments
+    assert "GPU tests passed" in comment
+    assert "::error" not in capsys.readouterr().out
+
+
+def test_red(gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
+    gate.needs["gpu-tests"]["result"] = "failure"
+    gate.inputs["root"] = "sub"
+    gate.leave(ran(1), RED)
+    assert gate.run() == 1
+    assert gate.status == ("failure", "failed: 1 failed, 1 passed, 1 elsewhere")
+    out = capsys.readouterr().out
+    assert "::error title=GPU tests failed::1 failed" in out
+    assert "::error title=failed%3A b.py%3A%3Atest_b,file=sub/b.py,line=7::assert 1 == 2%0A" in out
+    where = f"[<code>b.py:7</code>](https://github.com/octo/shop/blob/{SHA}/sub/b.py#L7)"
+    assert where in gate.summary
+    assert where in html.unescape(gate.comments[0])
+
+
+def test_the_files_of_the_report(gate: Gate) -> None:
+    gate.leave(ran(1), RED)
+    gate.run()
+    folder = Path(gate.outputs["report"])
+    assert sorted(path.name for path in folder.iterdir()) == ["junit.xml", "report.json", "summary.md"]
+    report = report_document.from_document(json.loads((folder / "report.json").read_text()))
+    assert (report.verdict, report.sha, report.counts["failed"]) == ("failed", SHA, 1)
+    assert ElementTree.parse(folder / "junit.xml").getroot().get("failures") == "1"
+    assert html.unescape((folder / "summary.md").read_text()).strip() == gate.summary.strip()
+
+
+LOST = {
+    "no artifact": [ran(1)],
+    "of another shard": [ran(1), ShardRun(2, (), None)],
+}
+
+
+@pytest.mark.parametrize(("policy", "code", "state"), [("fail", 4, "error"), ("pass", 0, "success")])
+@pytest.mark.parametrize("left", LOST.values(), ids=LOST)
+def test_a_shard_without_results_is_no_pass(
+    gate: Gate, left: list[ShardRun], policy: str, code: int, state: str
+) -> None:
+    gate.inputs["policy_infra"] = policy
+    gate.leave(*left)
+    assert gate.run() == code
+    assert gate.status[0] == state
+    assert gate.status[1].startswith(
+        "infra: shard 2: infra" if code else "infra accepted by policy-infra: shard 2: infra"
+    )
+    assert gate.outputs["verdict"] == "infra"
+    assert gate.outputs["passed"] == ("false" if code else "true")
+    assert "**What now:** no test is to blame: run the failed jobs again" in gate.summary
+    assert ("`policy-infra` lets this pass." in gate.summary) is not code
+
+
+FATES = {
+    "queue_timeout": (6, "error", "the cluster is full"),
+    "preempted": (5, "error", "other jobs took the nodes twice"),
+    "timeout": (3, "failure", "raise slurm.time-limit"),
+    "config_error": (2, "failure", "which setting"),
+}
+
+
+@pytest.mark.parametrize(("fate", "told"), FATES.items(), ids=FATES)
+def test_each_end_has_its_own_words(gate: Gate, fate: str, told: tuple[int, str, str]) -> None:
+    code, state, text = told
+    gate.leave(ran(1), ShardRun(2, (), None, fate=fate, reason="why"))
+    assert gate.run() == code
+    assert gate.status == (state, f"{fate.replace('_', ' ')}: shard 2: {fate} (why)")
+    assert text in gate.summary
+
+
+def test_attempts_are_combined(gate: Gate) -> None:
+    gate.leave(ran(1), RED)
+    gate.leave(ran(2), attempt=2)
+    assert gate.run() == 0
+    assert gate.status == ("success", "passed: 2 passed, 1 elsewhere")
+
+
+def test_results_from_before_the_plan_do_not_count(gate: Gate) -> None:
+    gate.needs["calculate-shards"]["outputs"]["artifact"] = "gpuci-plan-attempt-2"
+    gate.leave(ran(1), ran(2))
+    gate.leave(ran(2), attempt=2)
+    assert gate.run() == 4
+    assert gate.status[1].startswith("infra: shard 1: infra (its job left no results")
+
+
+def test_results_of_another_commit_do_not_count(gate: Gate) -> None:
+    gate.leave(ran(1))
+    gate.leave(ran(2), sha=OTHER)
+    assert gate.run() == 4
+    assert "its results are of another commit" in gate.summary
+
+
+def test_a_shard_can_t_pass_for_another(gate: Gate) -> None:
+    gate.leave(ran(1), RED)
+    forged = to_document(SHA, [ran(1), ran(2)])
+    (gate.directory / "results/gpuci-shard-1-attempt-1/runs.json").write_text(json.dumps(forged))
+    assert gate.run() == 1
+    assert "shard 1 told of other shards; that is ignored" in gate.summary
+
+
+def test_good_results_of_a_failed_job_are_no_pass(gate: Gate) -> None:
+    gate.needs["gpu-tests"]["result"] = "failure"
+    gate.leave(ran(1), ran(2))
+    assert gate.run() == 4
+    assert gate.status == ("error", "infra: all results are good, and yet a job of gpu-tests failed")
+    assert "GPU tests not finished: the infrastructure failed" in gate.summary
+
+
+def test_one_job_that_ran_all(gate: Gate) -> None:
+    steps = {
+        name: {"outcome": job["result"], "outputs": job["outputs"]}
+        for name, job in gate.needs.items()
+        if "image" not in name
+    }
+    steps["gpu-tests"] |= {"outcome": "failure", "conclusion": "success"}
+    gate.needs = {**steps, "environment": {"outcome": "success", "outputs": {}}}
+    gate.inputs["single_job"] = "true"
+    (gate.directory / "results").mkdir()
+    (gate.directory / "results/runs.json").write_text(json.dumps(to_document(SHA, [ran(1), RED])))
+    assert gate.run() == 1
+    assert gate.status == ("failure", "failed: 1 failed, 1 passed, 1 elsewhere")
+
+
+# -- no results ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("policy", "code"), [("fail", 8), ("pass", 0)])
+@pytest.mark.parametrize("before", ["", "pending", "success", "failure"])
+def test_without_approval_nothing_is_said_of_the_commit(
+    gate: Gate, before: str, policy: str, code: int
+) -> None:
+    if before:
+        set_status(gate, before)
+    gate.needs = needs(
+        build_image="skipped", push_image="skipped", calculate_shards="skipped", gpu_tests="skipped"
+    )
+    gate.needs["wait-for-label"]["outputs"]["approved"] = "false"
+    gate.inputs["policy_unauthorized"] = policy
+    assert gate.run() == code
+    assert gate.server.requests == []
+    assert gate.status[0] == before
+    assert "## ❌ GPU tests not run: nobody approved this commit" in gate.summary
+    assert "the summary of wait-for-label says who can, and how" in gate.summary
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "success"),
+        ("pending", "success"),
+        ("success", "success"),
+        ("failure", "failure"),
+        ("error", "error"),
+    ],
+)
+def test_a_change_that_affects_nothing_changes_no_result(gate: Gate, before: str, after: str) -> None:
+    if before:
+        set_status(gate, before)
+    gate.needs = needs(
+        build_image="skipped", push_image="skipped", calculate_shards="skipped", gpu_tests="skipped"
+    )
+    gate.needs["find-changed"]["outputs"]["affected"] = "false"
+    assert gate.run() == 0
+    assert gate.status[0] == after
+    assert ("before" in gate.status[1]) == (before not in ("", "pending"))
+    assert "## ✅ GPU tests passed\n\nNo GPU test can be affected by this change." in gate.summary
+    assert gate.comments == []
+
+
+def test_find_changed_failed_the_event_tells_the_commit(gate: Gate) -> None:
+    gate.needs = needs(
+        find_changed="failure",
+        wait_for_label="skipped",
+        build_image="skipped",
+        push_image="skipped",
+        calculate_shards="skipped",
+        gpu_tests="skipped",
+    )
+    gate.needs["find-changed"]["outputs"] = {}
+    assert gate.run() == 2
+    assert gate.status[0] == "failure"
+    assert "find-changed failed" in gate.status[1]
+
+
+PLANS = {
+    "there is none": lambda gate: (gate.directory / "plan.json").unlink(),
+    "broken": lambda gate: (gate.directory / "plan.json").write_text("{"),
+    "no plan": lambda gate: (gate.directory / "plan.json").write_text("{}"),
+    "of another commit": lambda gate: gate.plan(plan_of(OTHER)),
+}
+
+
+def plan_of(sha: str) -> Plan:
+    return plan_document.from_document({**plan_document.to_document(PLAN), "sha": sha})
+
+
+@pytest.mark.parametrize("spoil", PLANS.values(), ids=PLANS)
+def test_without_its_plan_a_run_is_no_pass(gate: Gate, spoil: Any) -> None:
+    gate.leave(ran(1), ran(2))
+    spoil(gate)
+    assert gate.run() == 4
+    assert gate.status[0] == "error"
+    assert gate.status[1].startswith("infra: the plan did not reach the gate")
+
+
+# -- status and comment ----------------------------------------------------------------------------------
+
+
+def test_a_part_of_the_tests_says_nothing_of_the_commit(gate: Gate) -> None:
+    set_status(gate, "pending")
+    gate.inputs["test_expression"] = "not slow"
+    gate.leave(ran(1), ran(2))
+    assert gate.run() == 0
+    assert gate.status[0] == "pending"
+    assert "Only a part of the tests was asked for" in gate.summary
+
+
+def test_a_result_takes_the_place_of_an_earlier_one(gate: Gate) -> None:
+    set_status(gate, "success")
+    gate.leave(ran(1), RED)
+    assert gate.run() == 1
+    assert gate.status[0] == "failure"
+
+
+def test_one_comment_is_kept_in_place(gate: Gate) -> None:
+    gate.shop.comments[12] = [{"id": 1, "body": "a person's", "user": {"login": "ada"}}]
+    gate.leave(ran(1), RED)
+    gate.run()
+    gate.leave(ran(2), attempt=2)
+    gate.run_id = "78"
+    assert gate.run() == 0
+    person, ours = gate.comments
+    assert person == "a person's"
+    assert "GPU tests passed" in ours
+    gate.run_id = "77"
+    gate.leave(RED, attempt=3)
+    assert gate.run() == 1
+    assert gate.comments == [person, ours], "an older run that ends later"
+
+
+def test_a_forged_marker_is_not_written_over(gate: Gate) -> None:
+    gate.leave(ran(1), ran(2))
+    gate.run()
+    gate.shop.comments[12][0]["user"]["login"] = "mallory"
+    gate.run()
+    assert len(gate.comments) == 2
+
+
+@pytest.mark.parametrize("changed", [{"comment": "false"}, {}], ids=["not wanted", "no pull request"])
+def test_no_comment(gate: Gate, changed: dict[str, str]) -> None:
+    gate.inputs |= changed
+    if not changed:
+        gate.needs["find-changed"]["outputs"]["pull-request"] = ""
+    gate.leave(ran(1), ran(2))
+    assert gate.run() == 0
+    assert gate.comments == []
+
+
+def test_a_status_that_can_t_be_set_is_no_pass(gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
+    gate.server.state.tokens["poor"] = Token({"pull-requests": "write", "statuses": "read"})
+    gate.leave(ran(1), ran(2))
+    assert gate.run("poor") == 4
+    assert gate.outputs["verdict"] == "passed"
+    assert "`statuses: write`" in capsys.readouterr().out
+
+
+def test_a_comment_that_can_t_be_written_is_a_warning(gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
+    gate.server.state.tokens["poor"] = Token({"statuses": "write"})
+    gate.leave(ran(1), ran(2))
+    assert gate.run("poor") == 0
+    assert gate.status[0] == "success"
+    assert "::warning title=gpuci%3A the comment could not be written::" in capsys.readouterr().out
+
+
+def test_it_asks_only_for_what_the_job_may(gate: Gate) -> None:
+    gate.leave(ran(1), RED)
+    gate.run()
+    seen = [
+        (one.method, one.path.removeprefix("/repos/octo/shop/"), one.status) for one in gate.server.requests
+    ]
+    assert seen == [
+        ("POST", f"statuses/{SHA}", 201),
+        ("GET", "issues/12/comments", 200),
+        ("POST", "issues/12/comments", 201),
+    ]
+    assert {one.agent.partition("(")[2] for one in gate.server.requests} == {"gpu-tests-passed)"}
+
+
+# -- input -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("inputs", "says"),
+    [
+        ({"policy_infra": "maybe"}, "policy-infra is 'maybe'"),
+        ({"comment": "perhaps"}, "comment is 'perhaps'"),
+        ({"needs": "{}"}, "gpu-tests is missing"),
+    ],
+    ids=["policy", "flag", "needs"],
+)
+def test_input_that_makes_no_sense(gate: Gate, inputs: dict[str, str], says: str) -> None:
+    gate.inputs |= inputs
+    with pytest.raises(ConfigError, match=says):
+        gate.run()
