@@ -15,9 +15,8 @@ from gpuci.errors import GpuciError
 from gpuci.github.retry import Kind
 from gpuci.reporting.text import about, clip, one_line
 
-_COMMENTS = "pull-requests"
-# (method, path below the repository, the permission it takes). Comments and labels of a pull request may be
-# had by `issues` too; we name the smaller one.
+# (method, path below the repository, the permission it takes). For a pull request's labels GitHub names
+# `issues` too, but it does not suffice (reported in Arize-ai/phoenix pull request 13279).
 PERMISSIONS: tuple[tuple[str, str, str], ...] = (
     ("GET", r"", "metadata: read"),
     ("GET", r"pulls/\d+", "pull-requests: read"),
@@ -28,10 +27,10 @@ PERMISSIONS: tuple[tuple[str, str, str], ...] = (
     ("GET", r"environments/[^/]+(?:/deployment-branch-policies)?", "actions: read"),
     ("GET", r"branches(?:/[^/]+)?", "contents: read"),
     ("GET", r"rules/branches/[^/]+", "metadata: read"),
-    ("GET", r"issues/\d+/comments", f"{_COMMENTS}: read"),
-    ("POST", r"issues/\d+/comments", f"{_COMMENTS}: write"),
-    ("PATCH", r"issues/comments/\d+", f"{_COMMENTS}: write"),
-    ("DELETE", r"issues/\d+/labels/[^/]+", f"{_COMMENTS}: write"),
+    ("GET", r"issues/\d+/comments", "pull-requests: read"),
+    ("POST", r"issues/\d+/comments", "pull-requests: write"),
+    ("PATCH", r"issues/comments/\d+", "pull-requests: write"),
+    ("DELETE", r"issues/\d+/labels/[^/]+", "pull-requests: write"),
     ("POST", r"actions/workflows/[^/]+/dispatches", "actions: write"),
 )
 _ACCEPTED = re.compile(r"([a-z_]+)=(read|write|admin)")
@@ -102,7 +101,7 @@ def _unauthorized(refusal: Refusal) -> Page:
 
 
 def _forbidden(refusal: Refusal) -> Page:
-    wanted = _accepted(refusal.accepted) or permission_of(refusal.method, refusal.path)
+    wanted = permission_of(refusal.method, refusal.path) or _accepted(refusal.accepted)
     lacks = f"the token lacks the permission `{wanted}`" if wanted else "the token may not do this"
     return Page(
         f"GitHub refuses {refusal.request}{_quoted(refusal)}",

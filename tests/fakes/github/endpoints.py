@@ -258,8 +258,10 @@ def artifacts(asked: Asked) -> Reply:
     return paged(asked, found, "artifacts")
 
 
-READ_ISSUE = ("issues: read", "pull-requests: read")
-WRITE_ISSUE = ("issues: write", "pull-requests: write")
+# GitHub's header says that `issues` would do too; for labels of a pull request it was reported not to
+# (Arize-ai/phoenix pull request 13279, hiero-ledger/hiero-sdk-python 2651).
+READ_ISSUE = ("pull-requests: read",)
+WRITE_ISSUE = ("pull-requests: write",)
 ROUTES = (
     Route("GET", "", ("metadata: read",), repository),
     Route("GET", f"pulls/{NUMBER}", ("pull-requests: read",), pull_request),

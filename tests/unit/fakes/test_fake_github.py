@@ -109,7 +109,7 @@ def test_a_status_that_is_invalid(server: Server, body: dict[str, str], field: s
 
 def test_a_refusal_names_the_permission(server: Server) -> None:
     _, _, headers = ask(server, f"{SHOP}/issues/3/comments", token="none", method="POST", body={"body": "x"})
-    assert headers["x-accepted-github-permissions"] == "issues=write; pull_requests=write"
+    assert headers["x-accepted-github-permissions"] == "pull_requests=write"
 
 
 def test_a_person_needs_push_access_to_ask_for_permissions(server: Server) -> None:

@@ -59,7 +59,8 @@ def test_each_permission_is_of_an_endpoint_of_the_fake() -> None:
     [
         (ask("GET", "pulls/3", 401, "Bad credentials"), ["does not accept the token", "github.token"]),
         (ask("POST", f"statuses/{SHA}", 403, "Resource not accessible"), ["`statuses: write`", "caller"]),
-        (ask("GET", "pulls/3", 403, accepted="issues=read; contents=read"), ["`issues: read`"]),
+        (ask("GET", "new/endpoint", 403, accepted="code_scanning=read; x=y"), ["`code-scanning: read`"]),
+        (ask("DELETE", "issues/3/labels/x", 403, accepted="issues=write"), ["`pull-requests: write`"]),
         (ask("GET", "new/endpoint", 403), ["the token may not do this"]),
         (ask("GET", "environments/gpu", 404), ["finds nothing", "`actions: read`"]),
         (
@@ -69,7 +70,17 @@ def test_each_permission_is_of_an_endpoint_of_the_fake() -> None:
         (ask("GET", "pulls/3", 502), ["answered 502", "githubstatus.com"]),
         (ask("GET", "pulls/3", 0, "timed out"), ["did not answer: timed out", "HTTPS_PROXY"]),
     ],
-    ids=["401", "403 by table", "403 by header", "403 unknown", "404", "422", "502", "no answer"],
+    ids=[
+        "401",
+        "403 by table",
+        "403 by header",
+        "403 by both",
+        "403 unknown",
+        "404",
+        "422",
+        "502",
+        "no answer",
+    ],
 )
 def test_a_page_says_what_to_do(told: str, words: list[str]) -> None:
     assert [word for word in words if word not in told] == []
