@@ -150,8 +150,8 @@ def _start(client: Client, workflow: str, pull: PullRequest) -> None:
             raise
         raise ConfigError(
             f"{workflow} can't be started on the branch {branch}: {error.what}",
-            why="it has to be there with `workflow_dispatch` and the inputs `pull-request` and `sha`, and a token"
-            " without `actions: write` finds nothing",
+            why="it has to be there, with `workflow_dispatch` and the inputs `pull-request` and `sha`; and a"
+            " token without `actions: write` finds nothing",
             then="docs/github.md shows such a workflow; name another with --workflow FILE",
         ) from error
     say(f"started {workflow} for {pull.head_sha}; the run records the approval, and reports to the commit")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gpuci.config import document as config_document
+from gpuci.config.model import Config
 from gpuci.errors import ConfigError
 from gpuci.github.step import Step
 
@@ -23,6 +25,7 @@ VARIABLES: Mapping[str, str] = {
     "GPUCI_TOKEN": "token for GitHub's API",
 }
 MOST_WAIT_SECONDS = 3600
+_AS_IT_IS = "pass the output `configuration` of find-changed as it is"
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,17 @@ class ApprovalInput:
 
 def read(step: Step) -> ApprovalInput:
     """Raises ConfigError for what makes no sense. A run waits an hour at most: it occupies a runner."""
-    settings = _label_settings(step.value("CONFIGURATION"))
-    wait = step.number("WAIT_SECONDS", 0) or _number(settings, "wait-seconds")
+    config = _configuration(step.value("CONFIGURATION"))
+    name = config.label.get("name")
+    if not isinstance(name, str) or not name:
+        raise ConfigError("label.name of the configuration is empty", then=_AS_IT_IS)
+    quiet = _seconds("quiet-seconds", config.label.get("quiet-seconds"))
+    wait = _seconds("wait-seconds", config.label.get("wait-seconds"))
     return ApprovalInput(
-        label=step.value("LABEL") or str(settings.get("name", "")),
-        quiet_seconds=_number(settings, "quiet-seconds"),
-        wait_seconds=min(wait, MOST_WAIT_SECONDS),
-        remove_on_push=settings.get("remove-on-push") is not False,
+        label=step.value("LABEL") or name,
+        quiet_seconds=quiet,
+        wait_seconds=min(step.number("WAIT_SECONDS", 0) or wait, MOST_WAIT_SECONDS),
+        remove_on_push=config.label.get("remove-on-push") is not False,
         affected=step.flag("AFFECTED", True),
         environment=step.value("ENVIRONMENT", "gpu"),
         accept_unprotected=step.flag("ACCEPT_UNPROTECTED_ENVIRONMENT"),
@@ -57,26 +64,16 @@ def read(step: Step) -> ApprovalInput:
     )
 
 
-def _label_settings(text: str) -> Mapping[str, Any]:
-    """The section `label` of the configuration, its defaults filled in."""
+def _configuration(text: str) -> Config:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(
-            "the input configuration is no JSON document",
-            then="pass the output `configuration` of find-changed as it is",
-        ) from error
-    settings = config_document.from_document(document).label
-    if not settings.get("name"):
-        raise ConfigError(
-            "the configuration names no label",
-            then="pass the output `configuration` of find-changed as it is",
-        )
-    return settings
+        raise ConfigError("the input configuration is no JSON document", then=_AS_IT_IS) from error
+    return config_document.from_document(document)
 
 
-def _number(settings: Mapping[str, Any], name: str) -> float:
-    value = settings.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-        raise ConfigError(f"label.{name} of the configuration is {value!r}", then="give a number of seconds")
+def _seconds(name: str, value: Any) -> float:
+    """A time that the configuration's defaults fill in; infinity and what is no number are refused."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise ConfigError(f"label.{name} of the configuration is {value!r}", then=_AS_IT_IS)
     return value

@@ -482,6 +482,24 @@ def test_an_input_that_makes_no_sense(world: World, inputs: dict[str, str], told
     assert world.server.requests == []
 
 
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ({"name": ""}, "label.name"),
+        ({"name": "x", "quiet-seconds": None}, "label.quiet-seconds of the configuration is None"),
+        ({"name": "x", "quiet-seconds": -1, "wait-seconds": 0}, "label.quiet-seconds"),
+        ({"name": "x", "quiet-seconds": 1, "wait-seconds": True}, "label.wait-seconds"),
+    ],
+    ids=["name", "missing", "negative", "flag"],
+)
+def test_a_configuration_that_find_changed_did_not_make(
+    world: World, label: dict[str, Any], told: str
+) -> None:
+    world.configuration = json.dumps(json.loads(world.configuration) | {"label": label})
+    with pytest.raises(ConfigError, match=told):
+        world.run(world.pull_event())
+
+
 def test_a_sender_of_any_name_stays_text(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     name = "x`</code>\n::error::\n##[add-mask]@team"
     world.run(world.pull_event(sender=name))
