@@ -52,7 +52,7 @@ def _left_out(plan: Plan) -> str:
     lines = []
     pool = [unit for unit in plan.units if unit.mode == "cpu"]
     if pool:
-        lines.append(f"- {plural(_tests(pool), 'test')} that need no GPU run elsewhere")
+        lines.append(f"- {plural(_tests(pool), 'test')} in the CPU pool: no GPU is needed")
     reasons = Counter(skipped.because for skipped in plan.skipped).most_common()
     lines += [f"- {count} skipped: {_code(because, 150)}" for because, count in reasons[:ROWS]]
     if len(reasons) > ROWS:

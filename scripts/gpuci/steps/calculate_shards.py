@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
+from gpuci.changes.document import from_document
+from gpuci.changes.model import Changes
+from gpuci.changes.narrow import narrowed
 from gpuci.config.model import Config
 from gpuci.discovery.discover import discover
 from gpuci.discovery.roots import expand
 from gpuci.durations import read as duration_file
 from gpuci.durations.parse import Durations
 from gpuci.errors import ConfigError
-from gpuci.execution.directories import write_document
+from gpuci.execution.directories import read_document, write_document
 from gpuci.execution.slurm.limits import limits_of
 from gpuci.github.step import Step
 from gpuci.model import Manifest, Plan
@@ -35,8 +39,11 @@ def run(step: Step) -> int:
     """Plan the tests that the change can affect; none is no error, and an empty matrix."""
     given = plan_input.read(step.environ)
     tree = _tree(step, given)
-    manifest = _tests(step, given, tree)
-    plan = _plan(given, tree, manifest)
+    found = _tests(step, given, tree)
+    changes = _changes(given)
+    due = found if changes is None or changes.everything else narrowed(found, changes.packages)
+    plan = _plan(given, tree, due)
+    plan = replace(plan, notes=(*_told(changes, found, due), *plan.notes))
     path = step.scratch() / "plan.json"
     write_document(path, plan_document.to_document(plan))
     step.say(plan_text.render(plan))
@@ -79,6 +86,30 @@ def _tests(step: Step, given: PlanInput, tree: Path) -> Manifest:
             then="correct `packages` of .github/gpuci.yml, or the input packages",
         )
     return manifest
+
+
+def _changes(given: PlanInput) -> Changes | None:
+    """What find-changed found; None if nobody asked it. Raises ConfigError."""
+    if not given.changes:
+        return None
+    changes = from_document(read_document(Path(given.changes), then="run find-changed first"))
+    if changes.head != given.sha:
+        raise ConfigError(
+            f"changes.json is of the commit {changes.head}, and the plan is for {given.sha}",
+            why="it is from another run, or of another attempt",
+            then="run find-changed again, for this commit",
+        )
+    return changes
+
+
+def _told(changes: Changes | None, found: Manifest, due: Manifest) -> list[str]:
+    """How far the change reaches, for the notes of the plan."""
+    if changes is None:
+        return []
+    if changes.everything:
+        return [f"every test is due: {', '.join(changes.because) or 'nothing to compare with'}"]
+    left = len(found.targets) - len(due.targets)
+    return [f"{left} of {plural(len(found.targets), 'test function')} left out: the change can't affect them"]
 
 
 def _plan(given: PlanInput, tree: Path, manifest: Manifest) -> Plan:

@@ -7,9 +7,12 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gpuci.changes import document as changes_document
+from gpuci.changes.model import Changes
 from gpuci.config import document as config_document
 from gpuci.config.load import load_config
 from gpuci.errors import ConfigError, GpuciError
@@ -100,7 +103,7 @@ def test_a_plan_of_everything(commit: Commit) -> None:
         "beta/tests/test_b.py",
     ]
     assert "## 3 GPU tests in 2 shards" in commit.summary
-    assert "1 test that need no GPU run elsewhere" in commit.summary
+    assert "1 test in the CPU pool" in commit.summary
 
 
 @pytest.mark.parametrize(
@@ -126,6 +129,56 @@ def test_inputs_change_the_plan(
     assert json.loads(told["matrix"]) == list(range(1, int(shards) + 1))
     expression = inputs.get("test_expression", "")
     assert plan.config["node"]["pytest_args"] == (["-k", expression] if expression else [])
+
+
+def write_changes(commit: Commit, **given: Any) -> str:
+    """The path of changes.json for the commit."""
+    common = {"base": "b" * 40, "head": commit.sha, "everything": False}
+    path = commit.directory / "changes.json"
+    path.write_text(json.dumps(changes_document.to_document(Changes(**{**common, **given}))))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "files", "note"),
+    [
+        ({"packages": ("beta",)}, ["beta/tests/test_b.py"], "3 of 4 test functions left out"),
+        ({"packages": ("gamma",)}, [], "3 of 4 test functions left out"),
+        ({"packages": ("alpha", "beta")}, ["alpha/tests/test_a.py", "beta/tests/test_b.py"], "1 of 4"),
+        ({"packages": ("alph",)}, [], "4 of 4"),
+        ({"packages": ()}, [], "4 of 4"),
+        (
+            {"everything": True, "because": ("tox.ini is of no package",)},
+            ["alpha/tests/test_a.py", "beta/tests/test_b.py"],
+            "every test is due: tox.ini is of no package",
+        ),
+    ],
+    ids=["one", "one without GPU tests", "two", "no prefix of a name", "none", "everything"],
+)
+def test_only_what_the_change_can_affect_is_planned(
+    commit: Commit, given: dict[str, Any], files: list[str], note: str
+) -> None:
+    assert calculate_shards.run(commit.step(changes=write_changes(commit, **given))) == 0
+    told = commit.outputs()
+    plan = plan_document.from_document(json.loads(Path(told["plan"]).read_text()))
+    assert sorted({unit.file for unit in plan.units if unit.mode != "cpu"}) == files
+    assert (told["matrix"] == "[]") == (not files)
+    assert note in plan.notes[0]
+    assert "affect them" in commit.summary or "every test is due" in commit.summary
+
+
+def test_changes_of_another_commit_are_refused(commit: Commit) -> None:
+    path = write_changes(commit, head="f" * 40)
+    with pytest.raises(ConfigError, match=f"of the commit {'f' * 40}"):
+        calculate_shards.run(commit.step(changes=path))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "gpuci/changes/1"}'])
+def test_changes_that_are_broken_are_refused(commit: Commit, text: str) -> None:
+    path = commit.directory / "broken.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"JSON|broken"):
+        calculate_shards.run(commit.step(changes=str(path)))
 
 
 def test_no_gpu_test_is_an_empty_matrix_and_said(commit: Commit) -> None:
