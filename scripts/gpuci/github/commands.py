@@ -37,11 +37,15 @@ def command(name: str, text: str, **properties: str | int) -> str:
 
 
 def annotation(kind: str, text: str, *, title: str = "", file: str = "", line: int = 0) -> str:
-    """The command of an annotation: `error`, `warning` or `notice`; its text is made harmless and cut."""
+    """The command of an annotation: `error`, `warning` or `notice`; its text is made harmless and cut.
+
+    A file whose name can't be shown is left out.
+    """
     shown = clean(text)
     if len(shown) > ANNOTATION_CHARACTERS:
         shown = shown[: ANNOTATION_CHARACTERS - 3] + "..."
-    return command(kind, shown, title=clip(clean(title), TITLE_CHARACTERS), file=file, line=line)
+    place: dict[str, str | int] = {"file": file, "line": line} if file.isprintable() else {}
+    return command(kind, shown, title=clip(clean(title), TITLE_CHARACTERS), **place)
 
 
 def remove_matchers(owners: Iterable[str]) -> str:

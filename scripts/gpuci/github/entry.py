@@ -18,6 +18,8 @@ from gpuci_node.contract import EXIT_CODES
 # What no program that we start has a use for.
 SECRETS = ("GPUCI_TOKEN", "GPUCI_REGISTRY_PASSWORD", *login.SECRETS)
 
+SUMMARY_CHARACTERS = 20_000  # of an error: it may quote what others wrote
+
 
 def main(action: str, *, needs_packages: bool = True) -> int:
     """Run `gpuci.steps.<action>`; the exit code is one of the table in gpuci_node.contract."""
@@ -51,8 +53,9 @@ def _without_secrets() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _show(step: Step, error: GpuciError) -> None:
-    step.error(error.page(), title=f"gpuci {step.action}")
-    step.summary(f"### gpuci {step.action} stopped\n\n{fence(error.page())}\n")
+    page = error.page()
+    step.error(page, title=f"gpuci {step.action}")
+    step.summary(f"### gpuci {step.action} stopped\n\n{fence(page[:SUMMARY_CHARACTERS])}\n")
 
 
 def _cancel(_signal: int, _frame: FrameType | None) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 # RFC 3986, 2.3; everything else of a path is percent-encoded.
 _UNRESERVED = frozenset(f"{string.ascii_letters}{string.digits}-._~".encode("ascii"))
 
+PATH_CHARACTERS = 4096  # Linux's PATH_MAX; a longer name would fill a page with its link
+
 
 @dataclass(frozen=True)
 class Links:
@@ -34,7 +36,7 @@ class Links:
         """A file's path in the repository; empty for what is no such path: names come from tests."""
         parts = [part for part in self.root.split("/") if part not in ("", ".")] + file.split("/")
         plain = all(part not in ("", ".", "..") and part.isprintable() and "\\" not in part for part in parts)
-        return "/".join(parts) if plain else ""
+        return "/".join(parts) if plain and len(file) <= PATH_CHARACTERS else ""
 
     def line_url(self, file: str, line: int | None) -> str:
         """The page of a line at the commit; empty for what is no path of the repository."""

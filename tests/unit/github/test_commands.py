@@ -34,7 +34,7 @@ def test_an_annotation_is_the_one_command_of_its_line(text: str, title: str, fil
     assert (told.name, log.text) == (kind, [])
     assert told.properties.keys() <= {"title", "file", "line"}
     assert read_log(told.data).commands == []
-    assert told.properties.get("file", "") == file
+    assert told.properties.get("file", "") == (file if file.isprintable() else "")
 
 
 def test_a_long_annotation_is_cut_and_shows_it() -> None:
