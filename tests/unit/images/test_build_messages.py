@@ -23,7 +23,8 @@ CASES = [
     ("Error: writing blob: storing blob to file: write /var/tmp/storage1: no space left on device", "infra",
      "the disk of the runner is full"),
     ("ERROR: OCI exporter is not supported for the docker driver.\nSwitch to a different driver, or turn on "
-     "the containerd image store, and try again.", "config_error", "docker's builder can't write an OCI archive"),
+     "the containerd image store, and try again.",
+     "config_error", "docker's builder can't write an OCI archive"),
     ("docker: 'buildx' is not a docker command.", "config_error",
      "docker on the runner has no buildx, or an old one"),
     ("ERROR: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon "

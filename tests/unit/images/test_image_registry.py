@@ -167,7 +167,7 @@ def test_trouble_on_the_way_is_survived(side: Side, faults: list[int | str | Non
     assert len([text for text in side.said if "again in" in text]) == len(side.slept)
 
 
-@pytest.mark.parametrize(("fault", "what"), [(503, "503 FAULT"), ("close", "can't be reached")])
+@pytest.mark.parametrize(("fault", "what"), [(503, "train: 503"), ("close", "can't be reached")])
 def test_trouble_that_stays_is_told(
     fake: Fake, archive: Callable[..., Path], fault: int | str, what: str
 ) -> None:
@@ -217,7 +217,7 @@ def test_the_second_of_two_takes_what_the_first_pushed(fake: Fake, tmp_path: Pat
 
 
 def test_two_in_the_same_moment_both_have_an_image(fake: Fake, tmp_path: Path) -> None:
-    """The one is through with looking when the other writes: the later one has the tag, both have a digest."""
+    """The one is through with looking when the other writes: the later has the tag, both have a digest."""
     one = Side(fake, Layout(layers=[b"one"]).write(tmp_path / "one.tar"))
     two = Side(fake, Layout(layers=[b"two"]).write(tmp_path / "two.tar"))
     with Archive(one.archive) as archive:
