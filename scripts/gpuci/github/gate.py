@@ -259,7 +259,7 @@ THEN: Mapping[str, str] = {
     "config_error": "the log of the shard says which setting",
     "unauthorized": "the approval was taken back before the shards began: approve the commit again",
     "cancelled": f"a newer run may have taken its place; else {_AGAIN}",
-    "failed": "the failing tests are listed below",
+    "failed": "",  # the failing tests say it
     "timeout": "raise slurm.time-limit or node.timeout if the tests may take that long",
     "infra": f"no test is to blame: {_AGAIN}, which repeats only the shards without a result",
     "preempted": f"other jobs took the nodes twice: {_AGAIN}, or use a partition that does not preempt",

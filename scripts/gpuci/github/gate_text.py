@@ -8,7 +8,7 @@ from gpuci.github.gate import BY_RESULTS, Decision
 from gpuci.model import Report
 from gpuci.reporting import markdown, summary
 from gpuci.reporting.links import Links
-from gpuci.reporting.text import one_line
+from gpuci.reporting.text import inline_code, one_line
 
 PARTIAL = "Only a part of the tests was asked for, so this run leaves the commit status alone."
 KEPT = "The commit has a result of an earlier run, which stays."
@@ -35,11 +35,13 @@ def final_report(decision: Decision, report: Report) -> Report:
     return replace(report, verdict=decision.verdict, reason=reason(decision, report))
 
 
-def remarks(decision: Decision, *, partial: bool = False, kept: bool = False) -> list[str]:
-    """Sentences of our own to stand below the verdict."""
+def remarks(decision: Decision, *, partial: bool = False, kept: bool = False, refusal: str = "") -> list[str]:
+    """Markdown to stand below the verdict; `refusal` is why wait-for-label let nothing through."""
+    refused = refusal if decision.row.name == "unauthorized" else ""
+    why = f"wait-for-label: {inline_code(refused)}" if refused else ""
     then = f"**What now:** {decision.then}." if decision.then else ""
     policy = f"`policy-{decision.verdict.replace('_', '-')}` lets this pass." if decision.accepted else ""
-    notes = [then, policy, PARTIAL if partial else "", KEPT if kept and not partial else ""]
+    notes = [why, then, policy, PARTIAL if partial else "", KEPT if kept and not partial else ""]
     return [note for note in notes if note]
 
 

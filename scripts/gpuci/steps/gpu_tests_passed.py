@@ -48,7 +48,8 @@ def run(step: Step) -> int:
     outcome = _judge(step, given)
     faults: list[GpuciError] = []
     kept = _set_status(step, given, outcome, faults)
-    notes = gate_text.remarks(outcome.decision, partial=given.partial, kept=kept)
+    refusal = given.needs.output("wait-for-label", "reason")
+    notes = gate_text.remarks(outcome.decision, partial=given.partial, kept=kept, refusal=refusal)
     _leave(step, outcome, notes)
     _annotate(step, outcome)
     _keep_comment(step, given, outcome, notes)

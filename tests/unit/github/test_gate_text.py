@@ -1,0 +1,115 @@
+"""The gate's words: the verdict of the run stands first, also where results say something better."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import replace
+
+import pytest
+
+from gpuci.github import gate_text
+from gpuci.github.gate import JOBS, ROWS, Decision, decide
+from gpuci.model import Report, ShardReport
+from gpuci.reporting.links import Links
+from gpuci.reporting.markdown import LEAST_BYTES
+
+LINKS = Links("https://github.com", "org/repo", "a" * 40, "77")
+SHARD = ShardReport(1, "passed", 1.0, 2.0)
+GREEN = Report("passed", "all shards passed", {"passed": 3}, (), (SHARD,))
+RED = Report("failed", "2 failed", {"failed": 2}, (), (replace(SHARD, verdict="failed"),))
+LOST = Report("infra", "shard 1: infra (no answer)", {"passed": 1}, (), (replace(SHARD, verdict="infra"),))
+
+
+def decided(results: str = "passed", policies: dict[str, bool] | None = None, **jobs: str) -> Decision:
+    facts = dict.fromkeys(JOBS, "success") | {"affected": "true", "approved": "true", "push": "false"}
+    facts |= {"plan": "shards", "results": results}
+    facts |= {name.replace("_", "-"): result for name, result in jobs.items()}
+    return decide(facts, policies or {})
+
+
+CASES = {
+    "passed": (decided(), GREEN, "passed: 3 passed"),
+    "failed": (decided("failed"), RED, "failed: 2 failed"),
+    "infra": (decided("infra"), LOST, "infra: shard 1: infra (no answer)"),
+    "accepted": (
+        decided("infra", {"infra": True}),
+        LOST,
+        "infra accepted by policy-infra: shard 1: infra (no answer)",
+    ),
+    "accepted, two words": (
+        decided("queue_timeout", {"queue_timeout": True}),
+        replace(LOST, reason="full"),
+        "queue timeout accepted by policy-queue-timeout: full",
+    ),
+    "not only results": (
+        decided(gpu_tests="failure"),
+        GREEN,
+        "infra: all results are good, and yet a job of gpu-tests failed",
+    ),
+    "no results": (
+        decided(build_image="failure"),
+        None,
+        "config error: the image could not be built, so no test ran",
+    ),
+}
+
+
+@pytest.mark.parametrize(("decision", "report", "text"), CASES.values(), ids=CASES)
+def test_the_status(decision: Decision, report: Report | None, text: str) -> None:
+    assert gate_text.status_text(decision, report) == text
+
+
+def test_a_page_starts_with_the_verdict_of_the_run() -> None:
+    page = gate_text.page(decided(gpu_tests="failure"), GREEN, ["**What now:** x."], LINKS)
+    assert page.startswith("## ❌ GPU tests not finished: the infrastructure failed\n\n**3 passed** in")
+    assert "all results are good, and yet a job of gpu-tests failed" in html.unescape(page)
+    assert "\n\n**What now:** x.\n\n" in page
+
+
+@pytest.mark.parametrize("row", ROWS[:-1], ids=lambda row: row.name)
+def test_a_page_without_results(row: object) -> None:
+    decision = Decision(row, row.verdict, row.verdict == "passed", accepted=False)  # type: ignore[arg-type, attr-defined]
+    page = gate_text.page(decision, None, gate_text.remarks(decision), LINKS)
+    head, text, *notes = page.rstrip("\n").split("\n\n")
+    assert head.startswith("## ✅ " if decision.verdict == "passed" else "## ❌ ")
+    assert text.lower() == f"{decision.row.text}.".lower()
+    assert notes == ([f"**What now:** {decision.then}."] if decision.then else [])
+
+
+def test_a_page_keeps_its_limit() -> None:
+    many = tuple(replace(SHARD, index=n, reason="x" * 400, verdict="infra") for n in range(500))
+    page = gate_text.page(
+        decided("infra"), replace(LOST, shards=many), ["note"], LINKS, limit_bytes=LEAST_BYTES
+    )
+    assert len(page.encode()) <= LEAST_BYTES
+
+
+@pytest.mark.parametrize(
+    ("decision", "partial", "kept", "notes"),
+    [
+        pytest.param(decided(), False, False, [], id="nothing to say"),
+        pytest.param(decided("failed"), False, False, [], id="the tests say it"),
+        pytest.param(decided(), True, True, [gate_text.PARTIAL], id="a part"),
+        pytest.param(decided(affected="false"), False, True, [gate_text.KEPT], id="an earlier result stays"),
+        pytest.param(
+            decided("preempted", {"preempted": True}),
+            False,
+            False,
+            [
+                "**What now:** other jobs took the nodes twice: run the failed jobs again, or use a partition"
+                " that does not preempt.",
+                "`policy-preempted` lets this pass.",
+            ],
+            id="accepted",
+        ),
+    ],
+)
+def test_remarks(decision: Decision, partial: bool, kept: bool, notes: list[str]) -> None:
+    assert gate_text.remarks(decision, partial=partial, kept=kept) == notes
+
+
+def test_why_there_is_no_approval() -> None:
+    refused = decided(approved="false")
+    first, _ = gate_text.remarks(refused, refusal="@mallory has no write access <b>")
+    assert first == "wait-for-label: <code>&#64;mallory has no write access &#60;b&#62;</code>"
+    assert gate_text.remarks(decided(), refusal="the label was set") == []
