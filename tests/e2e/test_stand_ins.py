@@ -73,6 +73,7 @@ class Store:
         environ = {
             "PATH": os.environ["PATH"],
             "E2E_STORE": str(self.directory / "store"),
+            "E2E_CACHES": str(self.directory / "caches"),
             "GITHUB_RUN_ID": "7",
             "GITHUB_REPOSITORY": "octo/tests",
             "GITHUB_WORKSPACE": str(self.work),
@@ -163,9 +164,11 @@ def test_a_pattern(store: Store, names: list[str], expected: set[str]) -> None:
     assert store.files("out") == expected
 
 
-def test_a_cache_has_at_once_what_is_put_in_its_path(store: Store) -> None:
+def test_a_cache_keeps_what_is_made_at_its_path(store: Store) -> None:
     plain = {"STAND_IN_KEY": "k", "STAND_IN_PLAIN": "false,false,false"}
     assert store.do("cache/restore.py", {"STAND_IN_PATH": "one/env", **plain}).returncode == 0
+    assert not (store.work / "one/env").exists()
+    (store.work / "one/env").mkdir()
     (store.work / "one/env/made").write_text("x")
     assert store.do("cache/restore.py", {"STAND_IN_PATH": "two/env", **plain}).returncode == 0
     assert (store.work / "two/env/made").read_text() == "x"

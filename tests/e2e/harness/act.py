@@ -139,7 +139,8 @@ def _take(job: Job, entry: Mapping[str, Any]) -> None:
     if entry.get("raw_output"):
         job.log += entry["msg"]
     elif command == "summary":
-        job.summary += entry["content"]
+        if not job.summary.endswith(entry["content"]):  # told by a composite's step, and by what uses it
+            job.summary += entry["content"]
     elif command == "set-output":
         job.outputs[entry["name"]] = entry["arg"]
     elif command in ("error", "warning", "notice"):

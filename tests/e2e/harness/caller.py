@@ -1,4 +1,4 @@
-"""A repository that calls gpuci: examples/monorepo with a workflow of examples/workflows, in a bare git."""
+"""A repository that calls gpuci: examples/monorepo with one of our examples of workflows, in a bare git."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import yaml
 from tests.e2e.harness.product import CLONE
 
 EXAMPLE = CLONE / "examples/monorepo"
-WORKFLOWS = CLONE / "examples/workflows"
 CONFIGURATION = ".github/gpuci.yml"
 WORKFLOW = ".github/workflows/gpu.yml"
 AUTHOR = {
@@ -78,7 +77,7 @@ class Caller:
 
 
 def make(directory: Path, workflow: str, overlay: Mapping[str, Any]) -> Caller:
-    """The repository, whose configuration is the example's with `overlay` over its top-level keys."""
+    """The repository with a workflow of ours (its path); `overlay` replaces keys of the configuration."""
     bare, tree = directory / "octo-tests.git", directory / "tree"
     directory.mkdir(parents=True)
     git(directory, "init", "--quiet", "--bare", str(bare))
@@ -88,7 +87,7 @@ def make(directory: Path, workflow: str, overlay: Mapping[str, Any]) -> Caller:
         write(tree / name, (CLONE / path).read_text(encoding="utf-8"))
     configuration = yaml.safe_load((EXAMPLE / CONFIGURATION).read_text()) | dict(overlay)
     write(tree / CONFIGURATION, json.dumps(configuration, indent=2) + "\n")
-    write(tree / WORKFLOW, for_act((WORKFLOWS / workflow).read_text()))
+    write(tree / WORKFLOW, for_act((CLONE / workflow).read_text()))
     git(tree, "add", "--all")
     git(tree, "commit", "--quiet", "--message", "the example")
     git(tree, "push", "--quiet", str(bare), "HEAD:refs/heads/main")
@@ -107,7 +106,7 @@ def write(path: Path, text: str) -> None:
 
 
 def called(workflow: str) -> dict[str, Any]:
-    """The only job of a workflow of examples/workflows."""
-    jobs: dict[str, dict[str, Any]] = yaml.safe_load((WORKFLOWS / workflow).read_text())["jobs"]
+    """The only job of a caller's workflow."""
+    jobs: dict[str, dict[str, Any]] = yaml.safe_load((CLONE / workflow).read_text())["jobs"]
     (job,) = jobs.values()
     return job

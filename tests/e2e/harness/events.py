@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tests.fakes.github.endpoints import pull_document
@@ -16,14 +16,17 @@ COLLABORATORS = {"maria": "maintain", "wim": "write", "tess": "triage"}
 
 @dataclass(frozen=True)
 class Event:
-    """`sha` and `branch` are what the run has as GITHUB_SHA and the branch of GITHUB_REF."""
+    """`sha` and `branch` are what the run has as GITHUB_SHA and the branch of GITHUB_REF.
+
+    `foreign`: GitHub runs a fork's workflow, so it gives no secret, and tokens that only read.
+    """
 
     name: str
     payload: Mapping[str, Any]
     actor: str
     sha: str
     branch: str = "main"
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    foreign: bool = False
 
 
 def _base(repository: Repository, actor: str) -> dict[str, Any]:
@@ -48,6 +51,12 @@ def pull_request(repository: Repository, pull: Pull, action: str, actor: str, *,
     return Event("pull_request_target", payload, actor, repository.branches["main"])
 
 
+def own_workflow(repository: Repository, pull: Pull, action: str, actor: str) -> Event:
+    """`pull_request` of a fork, which runs the workflow of the merge of head and base."""
+    event = pull_request(repository, pull, action, actor)
+    return Event("pull_request", event.payload, actor, pull.head_sha, "feature", foreign=True)
+
+
 def push(repository: Repository, branch: str, before: str, after: str, actor: str) -> Event:
     """`push` to a branch."""
     payload = {"ref": f"refs/heads/{branch}", "before": before, "after": after, "deleted": False}
@@ -58,4 +67,4 @@ def dispatch(repository: Repository, actor: str, **inputs: str) -> Event:
     """`workflow_dispatch` on the default branch; `_` in the name of an input stands for `-`."""
     given = {name.replace("_", "-"): value for name, value in inputs.items()}
     payload = {**_base(repository, actor), "ref": "refs/heads/main", "inputs": given}
-    return Event("workflow_dispatch", payload, actor, repository.branches["main"], inputs=given)
+    return Event("workflow_dispatch", payload, actor, repository.branches["main"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ REF = "0123456789abcdef0123456789abcdef01234567"
 # What the actions need of the repository, and nothing that other tests write meanwhile.
 PARTS = ("actions", "schemas", "scripts", "action.yml", ".github/workflows/gpu.yml")
 OWN_TOKEN = "${{ github.token }}"
+OUTPUT = re.compile(r"(needs\.[\w-]+)\.outputs\.[\w-]+")
+# What act reads as a number only; with an expression it runs 4 jobs at a time.
+SHARDS = 12
 # Keys of a job that act 0.2.89 refuses.
 UNKNOWN_TO_ACT = ("cache-mode",)
 
@@ -46,7 +50,8 @@ def copy_product(directory: Path) -> Product:
         else:
             shutil.copyfile(source, target)
     workflow = load(directory / ".github/workflows/gpu.yml")
-    (directory / ".github/workflows/gpu.yml").write_text(dump(rewritten(workflow)))
+    with_token = {path.parent.name for path in directory.glob("actions/*/action.yml") if takes_token(path)}
+    (directory / ".github/workflows/gpu.yml").write_text(dump(rewritten(workflow, with_token)))
     return Product(directory, permissions(workflow))
 
 
@@ -67,30 +72,43 @@ def permissions(workflow: Document) -> dict[str, dict[str, str]]:
     return {name: dict(job.get("permissions", workflow.get("permissions", {}))) for name, job in jobs}
 
 
-def rewritten(workflow: Document) -> Document:
-    """The same for act, which neither knows `$/` nor gives a job a token."""
-    jobs = {name: _job(name, job) for name, job in workflow["jobs"].items()}
+def takes_token(action: Path) -> bool:
+    """Whether an action has the input `token`, whose default is the job's own."""
+    return "token" in yaml.safe_load(action.read_text(encoding="utf-8"))["inputs"]
+
+
+def rewritten(workflow: Document, with_token: Collection[str]) -> Document:
+    """The same for act, which neither knows `$/` nor gives a job a token.
+
+    `with_token` names the actions of ours that have the input `token`.
+    """
+    jobs = {name: _job(name, job, with_token) for name, job in workflow["jobs"].items()}
     return {**workflow, "jobs": jobs}
 
 
-def _job(name: str, job: Document) -> Document:
-    known = {key: value for key, value in job.items() if key not in UNKNOWN_TO_ACT}
-    return {**known, "steps": [_step(step, token_of(name)) for step in job["steps"]]}
+def _job(name: str, job: Document, with_token: Collection[str]) -> Document:
+    if "max-parallel" in job.get("strategy", {}):
+        job = {**job, "strategy": {**job["strategy"], "max-parallel": SHARDS}}
+    known = _replaced({key: value for key, value in job.items() if key not in UNKNOWN_TO_ACT}, token_of(name))
+    return {**known, "steps": [_step(step, token_of(name), with_token) for step in known["steps"]]}
 
 
-def _step(step: Document, token: str) -> Document:
-    step = _replaced(step, token)
+def _step(step: Document, token: str, with_token: Collection[str]) -> Document:
     used = step.get("uses", "")
     if not used.startswith("$/"):
         return step
-    given = {"token": token, **step.get("with", {})}
-    return {**step, "uses": f"{NAME}/{used.removeprefix('$/')}@{REF}", "with": given}
+    name = used.removeprefix("$/actions/")
+    given = {"token": token} if name in with_token else {}
+    return {**step, "uses": f"{NAME}/actions/{name}@{REF}", "with": {**given, **step.get("with", {})}}
 
 
 def _replaced(value: Any, token: str) -> Any:
-    """The value with a job's own token in the place of the expression for it."""
+    """The value with a job's own token, and with no outputs of jobs that were skipped: act leaves those as
+    the expressions that they are declared with, where GitHub has empty texts."""
     if isinstance(value, dict):
         return {key: _replaced(one, token) for key, one in value.items()}
     if isinstance(value, list):
         return [_replaced(one, token) for one in value]
-    return value.replace(OWN_TOKEN, token) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return OUTPUT.sub(r"(\1.result != 'skipped' && \g<0> || '')", value.replace(OWN_TOKEN, token))

@@ -82,8 +82,10 @@ class Stage:
             payload=payload,
             actor=event.actor,
             variables=self._variables(event, attempt),
-            secrets=self._secrets(),
+            secrets={} if event.foreign else self._secrets(),
         )
+        if event.foreign:
+            self._only_read()
         process = act.start(order, self.product.directory, directories(), self.home)
         watchdog = threading.Timer(SECONDS, process.terminate)
         helper = threading.Thread(target=during) if during else None
@@ -112,13 +114,17 @@ class Stage:
             "GITHUB_RUN_ATTEMPT": str(attempt),
             "GITHUB_TRIGGERING_ACTOR": event.actor,
             "E2E_STORE": str(self.directory / "store"),
-            "RUNNER_TOOL_CACHE": str(self.home / "tools"),
+            "E2E_CACHES": str(self.home / "caches"),
         }
 
     def _secrets(self) -> dict[str, str]:
         key = (self.bed.place / "keys/ci").read_text()
         whole = {"GITHUB_TOKEN": token_of("root")} if "root" in self.jobs else {}
         return {"SSH_PRIVATE_KEY": key, **whole}
+
+    def _only_read(self) -> None:
+        for token in self.server.state.tokens.values():
+            token.permissions = dict.fromkeys(token.permissions, "read")
 
     # --- what came of it
 

@@ -1,6 +1,7 @@
-"""What actions/cache does for a step that fills `path` when it is empty.
+"""What actions/cache does for a step that makes `path` when it is missing.
 
-The real one packs the path behind the job; here it is a link into the store, and nothing is to be done then.
+The real one packs the path behind the job. Here the directory that holds the path is a link to a folder, so
+that what is made there is kept at once; nothing else may be in it.
 """
 
 from __future__ import annotations
@@ -19,16 +20,24 @@ def main() -> int:
         print("::error::Input required and not supplied: path and key")
         return 1
     assert "\n" not in path, "several paths are not modelled"
-    kept = Path(os.environ["E2E_STORE"], "caches", hashlib.sha256(key.encode()).hexdigest()[:16])
-    hit = kept.is_dir() and any(kept.iterdir())
-    kept.mkdir(parents=True, exist_ok=True)
     place = Path(path).expanduser().absolute()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if not place.is_symlink():
-        place.symlink_to(kept)
+    kept = Path(os.environ["E2E_CACHES"], hashlib.sha256(key.encode()).hexdigest()[:16])
+    kept.mkdir(parents=True, exist_ok=True)
+    link(place.parent, kept)
     with open(os.environ["GITHUB_OUTPUT"], "a", encoding="utf-8") as stream:
-        stream.write(f"cache-hit={'true' if hit else 'false'}\n")
+        stream.write(f"cache-hit={'true' if place.exists() else 'false'}\n")
     return 0
+
+
+def link(directory: Path, kept: Path) -> None:
+    """Make `directory` a link to `kept`; an empty directory gives way."""
+    if directory.is_symlink():
+        assert directory.resolve() == kept.resolve(), f"{directory} is two caches"
+        return
+    if directory.is_dir():
+        directory.rmdir()
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    directory.symlink_to(kept)
 
 
 if __name__ == "__main__":

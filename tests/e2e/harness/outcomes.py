@@ -1,0 +1,58 @@
+"""What scenarios assert of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.cluster.example import EXPECTED
+from tests.e2e.harness.act import Ran
+from tests.e2e.harness.scenario import readable
+from tests.e2e.harness.stage import Stage
+
+JOBS = ("find-changed", "wait-for-label", "build-image", "calculate-shards", "gpu-tests", "gpu-tests-passed")
+SHARDS = 12
+
+
+def passed(stage: Stage, ran: Ran, sha: str, *, shards: int = SHARDS, tries: int = 0) -> None:
+    """Green: each job, the check, and as many submissions as shards and second tries."""
+    assert ran.code == 0, told(ran)
+    assert ran.results == {name: {"success"} for name in JOBS}, told(ran)
+    assert len(ran.of("gpu-tests")) == shards
+    assert ran.job("gpu-tests-passed").outputs["verdict"] == "passed"
+    assert stage.statuses(sha)["gpuci"][0] == "success"
+    assert len(stage.submitted()) == shards + tries, stage.submitted()
+
+
+def counted(stage: Stage, **changed: int) -> None:
+    """Each test of the example has the outcome it is known to have; the cpu pool's are elsewhere."""
+    report = stage.report()
+    outcomes = Counter(test["outcome"] for test in report["tests"])
+    expected = Counter(EXPECTED["run"])
+    expected.update(changed)
+    assert outcomes.pop("elsewhere") > 0
+    for outcome, count in expected.items():
+        # A test of the cpu pool has passed, failed or been skipped here, and is `elsewhere` there.
+        assert outcomes[outcome] <= count, (outcome, outcomes)
+    assert report["counts"] == Counter(test["outcome"] for test in report["tests"])
+
+
+def refused(stage: Stage, ran: Ran, sha: str, row: str, *words: str, check: str = "pending") -> None:
+    """Nothing is submitted or approved by this run; a row of the table and the summary's words say why.
+
+    `check` is the state of the commit's status `gpuci`, empty if it has none.
+    """
+    assert ran.code != 0, told(ran)
+    assert {"build-image", "calculate-shards", "gpu-tests"}.isdisjoint(ran.results), told(ran)
+    assert ran.results["gpu-tests-passed"] == {"failure"}, told(ran)
+    assert ran.job("gpu-tests-passed").outputs["verdict"] == "unauthorized", told(ran)
+    door = ran.job("wait-for-label")
+    assert (door.outputs["decision"], door.outputs["approved"]) == (row, "false"), told(ran)
+    assert stage.submitted() == []
+    assert stage.statuses(sha).get("gpuci", ("",))[0] == check, stage.statuses(sha)
+    for word in words:
+        assert word in door.summary, door.summary
+
+
+def told(ran: Ran) -> str:
+    """What a person would read to find out why."""
+    return "\n".join(f"== {job.name} {dict(job.matrix)}: {job.result}\n{readable(job)}" for job in ran.jobs)

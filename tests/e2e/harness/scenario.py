@@ -1,0 +1,79 @@
+"""What a scenario is, and what holds after each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.bed.handle import Bed
+from tests.e2e.harness import requests
+from tests.e2e.harness.act import Job, Ran
+from tests.e2e.harness.product import Product, token_of
+from tests.e2e.harness.stage import Stage, build
+
+Play = Callable[[Stage], list[Ran]]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`play` acts and asserts; it returns the runs. `workflow` is the path of the caller's."""
+
+    name: str
+    about: str
+    workflow: str
+    overlay: Mapping[str, Any]
+    play: Play
+
+
+LABEL = "examples/workflows/label.yml"
+DISPATCH = "examples/workflows/dispatch.yml"
+ROOT_ACTION = "examples/workflows/self-hosted.yml"
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(name: str, workflow: str = LABEL, **overlay: Any) -> Callable[[Play], Play]:
+    """Register a function as a scenario; its docstring says what happens. `overlay` is configuration."""
+
+    def register(play: Play) -> Play:
+        SCENARIOS[name] = Scenario(name, (play.__doc__ or "").strip(), workflow, overlay, play)
+        return play
+
+    return register
+
+
+def act_out(one: Scenario, bed: Bed, product: Product, directory: Path) -> list[str]:
+    """Play a scenario below `directory`; the lines of what it asked. Raises AssertionError."""
+    directory.mkdir(parents=True)
+    stage = build(directory, bed, product, one.workflow, one.overlay)
+    with stage.server:
+        runs = one.play(stage)
+        for ran in runs:
+            nothing_leaked(stage, ran)
+        asked_as_allowed(stage)
+        return stage.requests()
+
+
+def nothing_leaked(stage: Stage, ran: Ran) -> None:
+    """No secret and no defect of ours in what people can read."""
+    key = (stage.bed.place / "keys/ci").read_text().splitlines()[1]
+    for job in ran.jobs:
+        text = readable(job)
+        assert key not in text, f"the key is in the log of {job.name}"
+        assert token_of(job.name) not in text, f"the token is in the log of {job.name}"
+        assert "Traceback (most recent call last)" not in text, text
+
+
+def readable(job: Job) -> str:
+    """All that a job shows."""
+    return "\n".join([job.log, job.summary, *(text for _, text in job.annotations)])
+
+
+def asked_as_allowed(stage: Stage) -> None:
+    """Each request by a job's own token and a client that names itself; none refused for a permission."""
+    seen = stage.server.requests
+    assert requests.foreign(seen, list(stage.jobs)) == []
+    assert [one for one in seen if one.status in (401, 403)] == []
+    of_all = [one for one in seen if not requests.is_git(one) and one.token != token_of("gpu-tests")]
+    assert len(of_all) <= requests.LIMIT, f"{len(of_all)} requests to the API"

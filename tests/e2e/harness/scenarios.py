@@ -1,0 +1,128 @@
+"""Scenarios with tests on the cluster."""
+
+from __future__ import annotations
+
+from tests.cluster.bed.processes import wait_for
+from tests.e2e.harness import events
+from tests.e2e.harness.act import Ran
+from tests.e2e.harness.outcomes import counted, passed, told
+from tests.e2e.harness.scenario import DISPATCH, ROOT_ACTION, readable, scenario
+from tests.e2e.harness.stage import Stage
+
+SHARED = "lib/gpu_proof.py"  # in no package, so that a change to it can break every test
+KERNELS = "packages/kernels/src/kernels/__init__.py"
+BROKEN = "packages/data/tests/gpu/test_pinned_memory.py"
+BREAKS = "def test_that_the_change_breaks():\n    assert 1 + 1 == 3\n"
+
+
+def touch(stage: Stage, path: str) -> dict[str, str]:
+    """A change that changes nothing."""
+    return {path: stage.caller.text(path) + "\n# changed\n"}
+
+
+@scenario("green")
+def green(stage: Stage) -> list[Ran]:
+    """A maintainer sets the label: twelve shards in containers, all green."""
+    pull = stage.open_pull(touch(stage, SHARED))
+    ran = stage.run(events.pull_request(stage.repository, pull, "labeled", "maria"))
+    passed(stage, ran, pull.head_sha)
+    counted(stage)
+    assert stage.statuses(pull.head_sha)["gpuci/approved"] == ("success", "approved by @maria (label)")
+    assert len(stage.comments()) == 1
+    return [ran]
+
+
+@scenario("failing")
+def failing(stage: Stage) -> list[Ran]:
+    """The change breaks one test: red, with that test named in summary, annotation, comment and report."""
+    broken = {BROKEN: f"{stage.caller.text(BROKEN)}\n\n{BREAKS}"}
+    pull = stage.open_pull({**touch(stage, SHARED), **broken})
+    ran = stage.run(events.pull_request(stage.repository, pull, "labeled", "maria"))
+    gate = ran.job("gpu-tests-passed")
+    assert (ran.code != 0, gate.result, gate.outputs["verdict"]) == (True, "failure", "failed"), told(ran)
+    assert sum(job.result == "failure" for job in ran.of("gpu-tests")) == 1
+    failed = [test["nodeid"] for test in stage.report()["tests"] if test["outcome"] == "failed"]
+    assert failed == [f"{BROKEN}::test_that_the_change_breaks"]
+    assert stage.statuses(pull.head_sha)["gpuci"][0] == "failure"
+    (comment,) = stage.comments()
+    named = [text for kind, text in gate.annotations if kind == "error"]
+    for text in (gate.summary, comment, "\n".join(named)):
+        assert "test_that_the_change_breaks" in text, text
+    return [ran]
+
+
+@scenario("dead-node")
+def dead_node(stage: Stage) -> list[Ran]:
+    """A node dies under its shard: the shard runs once more on another node, and the run is green."""
+    pull = stage.open_pull(touch(stage, KERNELS))
+    dead: list[str] = []
+
+    def kill() -> None:
+        prefix = f"gpuci-octo.tests-{stage.run_id}-"
+
+        def nodes() -> list[str]:
+            jobs = stage.bed.queue()
+            return [job.node for job in jobs if job.name.startswith(prefix) and job.state == "RUNNING"]
+
+        if wait_for(lambda: bool(nodes()), 300):
+            dead.extend(nodes()[:1])
+            stage.bed.fail(dead[0])
+
+    try:
+        ran = stage.run(events.pull_request(stage.repository, pull, "labeled", "maria"), during=kill)
+    finally:
+        stage.bed.heal()
+    shards = len(ran.of("gpu-tests"))
+    passed(stage, ran, pull.head_sha, shards=shards, tries=1)
+    tried = [shard for shard in stage.report()["shards"] if len(shard["tries"]) > 1]
+    assert len(tried) == 1, tried
+    assert tried[0]["tries"][0]["node"] == dead[0], tried
+    assert tried[0]["node"] != dead[0], tried
+    return [ran]
+
+
+@scenario("dispatch", DISPATCH)
+def dispatch(stage: Stage) -> list[Ran]:
+    """A maintainer starts the workflow with the pull request and its SHA: approved by that, green."""
+    pull = stage.open_pull(touch(stage, KERNELS))
+    given = {"pull_request": "12", "sha": pull.head_sha}
+    ran = stage.run(events.dispatch(stage.repository, "maria", **given))
+    passed(stage, ran, pull.head_sha, shards=len(ran.of("gpu-tests")))
+    assert stage.statuses(pull.head_sha)["gpuci/approved"][0] == "success"
+    return [ran]
+
+
+@scenario("push")
+def push(stage: Stage) -> list[Ran]:
+    """A push to the default branch: trusted, green, no approval is recorded."""
+    before = stage.caller.main
+    after = stage.caller.commit(touch(stage, KERNELS), on=before, branch="main")
+    stage.repository.branches["main"] = after
+    stage.pushed(after, "PUSHED")
+    ran = stage.run(events.push(stage.repository, "main", before, after, "wim"))
+    passed(stage, ran, after, shards=len(ran.of("gpu-tests")))
+    assert "gpuci/approved" not in stage.statuses(after)
+    return [ran]
+
+
+@scenario("one-shard", shards={"max": 1})
+def one_shard(stage: Stage) -> list[Ran]:
+    """A plan of one shard: its results are found although a single artifact is unpacked otherwise."""
+    pull = stage.open_pull(touch(stage, KERNELS))
+    ran = stage.run(events.pull_request(stage.repository, pull, "labeled", "wim"))
+    passed(stage, ran, pull.head_sha, shards=1)
+    return [ran]
+
+
+@scenario("root", ROOT_ACTION)
+def root(stage: Stage) -> list[Ran]:
+    """The root action: the same run in one job that follows all shards."""
+    pull = stage.open_pull(touch(stage, SHARED))
+    given = {"pull_request": "12", "sha": pull.head_sha}
+    ran = stage.run(events.dispatch(stage.repository, "maria", **given))
+    assert ran.code == 0, told(ran)
+    assert ran.results == {"gpu": {"success"}}
+    assert "passed" in readable(ran.job("gpu"))
+    assert len(stage.submitted()) == 12
+    assert stage.statuses(pull.head_sha)["gpuci"][0] == "success"
+    return [ran]

@@ -1,0 +1,146 @@
+"""What tests/e2e/run does to the product before it runs it; permissions of jobs, by what they ask for."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from tests.e2e.harness import act, caller, requests, scenarios, scenarios_doors
+from tests.e2e.harness.product import CLONE, NAME, REF, load, permissions, rewritten, token_of
+from tests.e2e.harness.scenario import DISPATCH, LABEL, ROOT_ACTION, SCENARIOS
+
+assert scenarios, scenarios_doors  # they fill SCENARIOS
+
+GPU = load(CLONE / ".github/workflows/gpu.yml")
+JOBS = permissions(GPU)
+# A job has these for what is no request to the API by us: what, and for which job.
+NOT_OF_THE_API = {
+    ("build-image", "packages: read"),  # the registry
+    ("push-image", "packages: write"),
+    ("push-image", "contents: read"),  # only runs where an image is built
+    ("tag-image", "packages: write"),
+    ("gpu-tests-passed", "actions: read"),  # download-artifact, given the token
+}
+
+
+def ours(step: dict[str, Any]) -> str:
+    """The action of ours that a step of gpu.yml uses, or empty."""
+    uses: str = step.get("uses", "")
+    return uses.removeprefix("$/actions/") if uses.startswith("$/") else ""
+
+
+def action(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load((CLONE / "actions" / name / "action.yml").read_text())
+    return document
+
+
+STEPS = [(job, step) for job, document in GPU["jobs"].items() for step in document["steps"] if ours(step)]
+
+
+@pytest.mark.parametrize(("job", "step"), STEPS, ids=[f"{job}-{ours(step)}" for job, step in STEPS])
+def test_a_step_of_the_workflow_gives_an_action_what_it_takes(job: str, step: dict[str, Any]) -> None:
+    inputs = action(ours(step))["inputs"]
+    given = step.get("with", {})
+    assert given.keys() <= inputs.keys()
+    assert {name for name, one in inputs.items() if one.get("required")} <= given.keys()
+
+
+@pytest.mark.parametrize(("job", "step"), STEPS, ids=[f"{job}-{ours(step)}" for job, step in STEPS])
+def test_what_the_workflow_reads_of_an_action_is_an_output_of_it(job: str, step: dict[str, Any]) -> None:
+    text = (CLONE / ".github/workflows/gpu.yml").read_text()
+    read = set(re.findall(rf"steps\.{re.escape(step.get('id', '-'))}\.outputs\.([\w-]+)", text))
+    assert read <= action(ours(step)).get("outputs", {}).keys()
+
+
+def test_a_rewritten_workflow_differs_in_what_act_lacks_only() -> None:
+    workflow = {
+        "on": {"workflow_call": {}},
+        "jobs": {
+            "a": {
+                "cache-mode": "none",
+                "strategy": {"max-parallel": "${{ inputs.n }}", "matrix": {}},
+                "permissions": {"contents": "read"},
+                "steps": [
+                    {"uses": "$/actions/x", "with": {"sha": "${{ needs.b.outputs.sha }}"}},
+                    {"uses": "$/actions/y"},
+                    {"uses": "actions/cache@1", "with": {"github-token": "${{ github.token }}", "n": 1}},
+                ],
+            }
+        },
+    }
+    token = token_of("a")
+    output = "${{ (needs.b.result != 'skipped' && needs.b.outputs.sha || '') }}"
+    assert rewritten(workflow, {"x"}) == {
+        "on": {"workflow_call": {}},
+        "jobs": {
+            "a": {
+                "strategy": {"max-parallel": 12, "matrix": {}},
+                "permissions": {"contents": "read"},
+                "steps": [
+                    {"uses": f"{NAME}/actions/x@{REF}", "with": {"token": token, "sha": output}},
+                    {"uses": f"{NAME}/actions/y@{REF}", "with": {}},
+                    {"uses": "actions/cache@1", "with": {"github-token": token, "n": 1}},
+                ],
+            }
+        },
+    }
+
+
+def test_a_log_is_read_by_jobs_of_a_matrix() -> None:
+    one, two = {"jobID": "t", "matrix": {"shard": 1}, "step": "s"}, {"jobID": "t", "matrix": {"shard": 2}}
+    entries = [
+        {**one, "raw_output": True, "msg": "one\n"},
+        {**two, "step": "s", "raw_output": True, "msg": "two\n"},
+        {**one, "command": "error", "arg": "bad"},
+        {**one, "command": "set-output", "name": "n", "arg": "v"},
+        {**one, "command": "summary", "content": "# S\n"},
+        {**one, "stepID": ["of the composite"], "command": "summary", "content": "# S\n"},
+        {**one, "jobResult": "failure", "msg": "Job failed"},
+    ]
+    first, second = act.read([*map(json.dumps, entries), "not JSON"])
+    assert (first.matrix, first.log, first.summary) == ({"shard": 1}, "one\n", "# S\n")
+    assert (first.annotations, first.outputs, first.result) == ([("error", "bad")], {"n": "v"}, "failure")
+    assert (second.log, second.result) == ("two\n", "")
+
+
+@pytest.mark.parametrize("workflow", [LABEL, DISPATCH])
+def test_a_caller_grants_what_the_jobs_ask_for_and_no_more(workflow: str) -> None:
+    """A called workflow's job with more than its caller grants: GitHub starts none of the run's jobs."""
+    wanted: dict[str, str] = {}
+    for granted in JOBS.values():
+        for scope, level in granted.items():
+            wanted[scope] = "write" if "write" in (level, wanted.get(scope)) else level
+    assert caller.called(workflow)["permissions"] == wanted
+
+
+def test_the_job_of_the_root_action_grants_what_its_steps_use() -> None:
+    used = {line.partition(" (")[2].rstrip(")") for line in requests.expected()["root"]}
+    granted = caller.called(ROOT_ACTION)["permissions"]
+    assert [each for each in used if not requests.granted(each, granted)] == []
+
+
+def test_each_scenario_has_its_requests() -> None:
+    assert list(requests.expected()) == list(SCENARIOS)
+
+
+@pytest.mark.parametrize("name", requests.expected())
+def test_a_request_is_covered_by_a_permission_of_its_job(name: str) -> None:
+    jobs = {**JOBS, "root": caller.called(ROOT_ACTION)["permissions"]}
+    for line in requests.expected()[name]:
+        job, _, permission = re.fullmatch(
+            r"([a-z-]+): (\w+ \S+) \(([a-z-]+: \w+)\)(?: -> 404)?", line
+        ).groups()  # type: ignore[union-attr]
+        assert requests.granted(permission, jobs[job]), line
+
+
+def test_no_job_has_a_permission_that_no_scenario_uses() -> None:
+    used = {
+        (line.partition(": ")[0], re.findall(r"\(([a-z-]+: \w+)\)", line)[0])
+        for lines in requests.expected().values()
+        for line in lines
+    }
+    has = {(job, f"{scope}: {level}") for job, granted in JOBS.items() for scope, level in granted.items()}
+    assert has - used - NOT_OF_THE_API == set()
