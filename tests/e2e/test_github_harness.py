@@ -116,6 +116,17 @@ def test_a_caller_grants_what_the_jobs_ask_for_and_no_more(workflow: str) -> Non
     assert caller.called(workflow)["permissions"] == wanted
 
 
+def test_only_the_job_that_submits_takes_a_place_in_a_group() -> None:
+    """A workflow's group is claimed before any job's `if`: another label would cancel a run that submits."""
+    assert "concurrency" not in GPU
+    assert [name for name, job in GPU["jobs"].items() if "concurrency" in job] == ["gpu-tests"]
+    group = GPU["jobs"]["gpu-tests"]["concurrency"]["group"]
+    assert "needs.find-changed.outputs.subject" in group
+    assert "matrix.shard" in group
+    for workflow in (LABEL, DISPATCH, ROOT_ACTION):
+        assert "concurrency" not in load(CLONE / workflow)
+
+
 def test_the_job_of_the_root_action_grants_what_its_steps_use() -> None:
     used = {line.partition(" (")[2].rstrip(")") for line in requests.expected()["root"]}
     granted = caller.called(ROOT_ACTION)["permissions"]
