@@ -25,8 +25,9 @@ _VERSION = re.compile(r"v\d+\.\d+\.\d+")
 _INPUT = re.compile(r"\$\{\{ inputs\.([a-z0-9-]+) \}\}")
 _SECRET = re.compile(r"secrets\.[A-Za-z_-]+|inputs\.(?:ssh-private-key|ssh-certificate|registry-password)")
 CACHE = {"path": "${{ steps.environment.outputs.path }}", "key": "${{ steps.environment.outputs.key }}"}
-# May see the key of the cluster: the steps that connect to it.
-CONNECTING = {"run-gpu-shard", "clean-up-gpu-shard", "run_gpu_shard", "clean_up_gpu_shard"}
+# Who may see which secret: the steps that connect to the cluster, those that speak to the registry.
+CONNECTING = {"run-gpu-shard", "clean-up-gpu-shard"}
+OF_IMAGES = {"build-image", "push-image", "tag-image"}
 MAX_RUN_LINES = 3
 
 
@@ -152,16 +153,14 @@ def no_checkout(text: str) -> Iterator[str]:
 
 
 def secrets_stay(steps: Collection[Document]) -> Iterator[str]:
-    """The key of the cluster stands in the environment of the steps that connect, and nowhere else."""
+    """A secret stands in the environment of the steps that need it, and nowhere else."""
     for step in steps:
-        name = step.get("uses", "").rpartition("/")[2]
-        match = RUN_OF_AN_ACTION.fullmatch(step.get("run", "")) or RUN_OF_THE_ROOT.fullmatch(
-            step.get("run", "")
-        )
-        if (match["program"] if match else name) in CONNECTING:
-            continue
+        run = step.get("run", "")
+        match = RUN_OF_AN_ACTION.fullmatch(run) or RUN_OF_THE_ROOT.fullmatch(run)
+        name = match["program"].replace("_", "-") if match else step.get("uses", "").rpartition("/")[2]
         for secret in sorted(set(_SECRET.findall(str(step)))):
-            yield f"{step.get('name')}: {secret} is in a step that does not connect to the cluster"
+            if name not in (OF_IMAGES if "registry" in secret.lower() else CONNECTING):
+                yield f"{step.get('name')}: {secret} is in a step that has no use for it"
 
 
 def workflow_frame(workflow: Document) -> Iterator[str]:
