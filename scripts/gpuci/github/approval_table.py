@@ -174,7 +174,7 @@ REFUSED: tuple[Row, ...] = (
         "too-soon",
         "our label was set sooner after the push than `label.quiet-seconds`",
         lambda f: _by_label(f) and f.quiet != "kept",
-        "the label was set less than {quiet_seconds} s after a push: maybe it meant the commits before",
+        "as far as GitHub tells, this commit was not there for {quiet_seconds} s when the label was set",
         f"look at the commit that is there now, then {_AGAIN}",
     ),
     UNPROTECTED,

@@ -186,7 +186,7 @@ def same(world: World) -> None:
         ("ada", moved, "head-moved", "not the head"),
         ("ada", closed, "closed", "not open"),
         ("ada", no_suite, "push-time-unknown", "does not tell when"),
-        ("ada", late_suite, "too-soon", "less than 10 s"),
+        ("ada", late_suite, "too-soon", "was not there for 10 s"),
     ],
     ids=["triage", "stranger", "bot", "label-then-push", "closed", "no-suite", "late-suite"],
 )
