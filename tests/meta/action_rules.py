@@ -25,6 +25,7 @@ _VERSION = re.compile(r"v\d+\.\d+\.\d+")
 _INPUT = re.compile(r"\$\{\{ inputs\.([a-z0-9-]+) \}\}")
 _SECRET = re.compile(r"secrets\.[A-Za-z_-]+|inputs\.(?:ssh-private-key|ssh-certificate|registry-password)")
 CACHE = {"path": "${{ steps.environment.outputs.path }}", "key": "${{ steps.environment.outputs.key }}"}
+NOT_READY = "steps.environment.outputs.ready != 'true'"
 # Who may see which secret: the steps that connect to the cluster, those that speak to the registry.
 CONNECTING = {"run-gpu-shard", "clean-up-gpu-shard"}
 OF_IMAGES = {"build-image", "push-image", "tag-image"}
@@ -130,6 +131,8 @@ def set_up_and_cache(action: Document) -> Iterator[str]:
     for step in caches:
         if step.get("with") != CACHE:
             yield f"actions/cache has `with: {step.get('with')}`, not {CACHE}"
+        if step.get("if") != NOT_READY:
+            yield f"actions/cache needs `if: {NOT_READY}`: a runner of one's own may have it already"
     for step, program, _ in programs(action):
         if program == "set_up" and (step.get("id") != "environment" or variables(step)):
             yield "the step of set_up.py has the id environment, and no input"

@@ -92,6 +92,13 @@ def test_a_step_sets_what_its_module_documents(path: Path) -> None:
             assert rules.variables(step) == documented_variables(program, mode)
 
 
+@pytest.mark.parametrize("path", [ROOT, *FILES], ids=name)
+def test_an_action_sets_up_an_environment_if_a_program_of_it_needs_packages(path: Path) -> None:
+    used = {program for _, program, _ in rules.programs(load(path))}
+    texts = [(CLONE / "scripts" / f"{program}.py").read_text() for program in used - {"set_up"}]
+    assert ("set_up" in used) == any("needs_packages=False" not in text for text in texts)
+
+
 def test_the_root_action_sets_nothing_that_is_not_read() -> None:
     for step, program, mode in rules.programs(load(ROOT)):
         if program != "set_up":
@@ -198,6 +205,7 @@ runs:
       env: {PYTHONPATH: ""}
       run: exec sh "$GITHUB_ACTION_PATH/../../scripts/with_python.sh" python3 -I "$GITHUB_ACTION_PATH/../../scripts/set_up.py"
     - uses: actions/cache@55cc8345863c7cc4c66a329aec7e433d2d1c52a9
+      if: steps.environment.outputs.ready != 'true'
       with: {path: "${{ steps.environment.outputs.path }}", key: "${{ steps.environment.outputs.key }}"}
     - id: run
       name: Do it
@@ -232,6 +240,7 @@ BAD_ACTIONS: dict[str, tuple[Any, str, Any, str]] = {
         "not declared",
     ),
     "cache key": (rules.set_up_and_cache, "runs/steps/1/with/key", "x", "actions/cache has"),
+    "cache in vain": (rules.set_up_and_cache, "runs/steps/1/if", "true", "actions/cache needs"),
     "no cache": (rules.set_up_and_cache, "runs/steps/1/uses", "actions/x@1", "go together"),
     "id of set-up": (rules.set_up_and_cache, "runs/steps/0/id", "x", "the id environment"),
     "a key": (
