@@ -6,6 +6,7 @@ Markdown structure and XML elements as with a plain one, and no problem matcher 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -42,6 +43,7 @@ from gpuci.reporting import (
 from gpuci.reporting.links import Links
 from gpuci.reporting.live_log import LiveLog
 from gpuci.reporting.text import fence, inline_code, one_line
+from gpuci.results import frames
 
 CLONE = Path(__file__).resolve().parents[3]
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -323,6 +325,22 @@ def test_a_hostile_text_does_what_a_plain_one_does(
     assert not re.search(
         r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u202e\ud800-\udfff]", printed.replace("\r\n", "\n")
     )
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_text_changes_no_other_result(text: str) -> None:
+    *_, good = report(text).tests
+    read = document.from_document(json.loads(json.dumps(document.to_document(report(text)))))
+    assert read.tests[-1] == good
+    assert len(read.tests) == 3
+    cases = list(ElementTree.fromstring(junit.render(report(text))).iter("testcase"))
+    assert [(case.get("name"), len(case)) for case in cases if case.get("classname") == "a.py"] == [
+        ("test_good", 0)
+    ]
+    frame = json.dumps(
+        {"kind": "end", "unit": "u", "nodeid": good.nodeid, "outcome": "failed", "seconds": {}}
+    )
+    assert frames.parse(f"{text}\n{frames.WORD} {TOKEN[::-1]} {frame}\n", TOKEN).records == ()
 
 
 # What an action does with its inputs: shows, annotates, outputs and summarises them.
