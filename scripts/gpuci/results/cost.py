@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from gpuci.config import document
+from gpuci.config.model import Config
 from gpuci.durations.needs import is_gpus
 from gpuci.model import Plan, ShardRun
-from gpuci.results.journal import is_number
 from gpuci.results.tries import job_record
 
 
@@ -15,17 +15,17 @@ def gpus_of(plan: Plan, index: int, tries: Sequence[ShardRun]) -> int:
     """GPUs that a shard's job has: as its node says, else as many as the nodes of its profile have."""
     told = [len(job_record(run).get("gpus", ())) for run in tries]
     known = [count for count in told if is_gpus(count, least=1)]
-    profiles = _profiles(plan.config)
-    planned = [profiles.get(shard.profile) for shard in plan.shards if shard.index == index]
-    return next((count for count in [*known[:1], *planned] if count), 0)
+    profiles = {profile.name: profile.gpus for profile in _config(plan).profiles}
+    planned = [profiles.get(shard.profile, 0) for shard in plan.shards if shard.index == index]
+    return next(iter([*known, *planned]), 0)
 
 
 def price(plan: Plan) -> float | None:
     """`cost.usd-per-gpu-hour`, None if the configuration has none."""
-    cost = plan.config.get("cost")
-    usd = cost.get("usd-per-gpu-hour") if isinstance(cost, Mapping) else None
-    return float(usd) if usd is not None and is_number(usd) else None
+    usd = _config(plan).cost.get("usd-per-gpu-hour")
+    return None if usd is None else float(usd)
 
 
-def _profiles(config: Mapping[str, Any]) -> dict[str, int]:
-    return {profile["name"]: profile["gpus"] for profile in config.get("profiles", ())}
+def _config(plan: Plan) -> Config:
+    """The plan's configuration; one without any has nothing that could be told of its nodes."""
+    return document.from_document(plan.config) if plan.config else Config(profiles=())
