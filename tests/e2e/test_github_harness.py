@@ -61,7 +61,7 @@ def test_a_rewritten_workflow_differs_in_what_act_lacks_only() -> None:
         "jobs": {
             "a": {
                 "cache-mode": "none",
-                "strategy": {"max-parallel": "${{ inputs.n }}", "matrix": {}},
+                "strategy": {"max-parallel": "${{ inputs.n }}", "matrix": {"k": "${{ fromJSON(inputs.k) }}"}},
                 "permissions": {"contents": "read"},
                 "steps": [
                     {"uses": "$/actions/x", "with": {"sha": "${{ needs.b.outputs.sha }}"}},
@@ -77,7 +77,7 @@ def test_a_rewritten_workflow_differs_in_what_act_lacks_only() -> None:
         "on": {"workflow_call": {}},
         "jobs": {
             "a": {
-                "strategy": {"max-parallel": 12, "matrix": {}},
+                "strategy": {"max-parallel": 12, "matrix": {"k": "${{ fromJSON(inputs.k || '[0]') }}"}},
                 "permissions": {"contents": "read"},
                 "steps": [
                     {"uses": f"{NAME}/actions/x@{REF}", "with": {"token": token, "sha": output}},

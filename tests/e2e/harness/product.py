@@ -19,7 +19,7 @@ REF = "0123456789abcdef0123456789abcdef01234567"
 PARTS = ("actions", "schemas", "scripts", "action.yml", ".github/workflows/gpu.yml")
 OWN_TOKEN = "${{ github.token }}"
 OUTPUT = re.compile(r"(needs\.[\w-]+)\.outputs\.[\w-]+")
-# What act reads as a number only; with an expression it runs 4 jobs at a time.
+FROM_JSON = re.compile(r"fromJSON\((.*)\)")
 SHARDS = 12
 # Keys of a job that act 0.2.89 refuses.
 UNKNOWN_TO_ACT = ("cache-mode",)
@@ -87,10 +87,18 @@ def rewritten(workflow: Document, with_token: Collection[str]) -> Document:
 
 
 def _job(name: str, job: Document, with_token: Collection[str]) -> Document:
-    if "max-parallel" in job.get("strategy", {}):
-        job = {**job, "strategy": {**job["strategy"], "max-parallel": SHARDS}}
+    if "strategy" in job:
+        job = {**job, "strategy": _strategy(job["strategy"])}
     known = _replaced({key: value for key, value in job.items() if key not in UNKNOWN_TO_ACT}, token_of(name))
     return {**known, "steps": [_step(step, token_of(name), with_token) for step in known["steps"]]}
+
+
+def _strategy(strategy: Document) -> Document:
+    """act reads `max-parallel` as a number only (else it takes 4), and also the matrix of a skipped job."""
+    matrix = {
+        name: FROM_JSON.sub(r"fromJSON(\1 || '[0]')", value) for name, value in strategy["matrix"].items()
+    }
+    return {**strategy, "max-parallel": SHARDS, "matrix": matrix}
 
 
 def _step(step: Document, token: str, with_token: Collection[str]) -> Document:

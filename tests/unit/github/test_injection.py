@@ -21,6 +21,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.runner_log import read_log, read_values
 
+from gpuci.changes.model import Changes, Due
 from gpuci.commands.output import complain, say, show, show_document, show_log
 from gpuci.config.load import load_config
 from gpuci.errors import ConfigError
@@ -32,6 +33,8 @@ from gpuci.github.step import Step
 from gpuci.model import Plan, Report, Shard, ShardReport, SkippedTest, TestResult, Unit
 from gpuci.reporting import (
     annotation,
+    changes_markdown,
+    changes_text,
     document,
     junit,
     markdown,
@@ -181,6 +184,14 @@ def plan_pages(text: str, step: Step) -> Shown:
     return Shown([plan_markdown.render(plan(text), {1: Limits(60.0, 60)})])
 
 
+def changed(text: str, step: Step) -> Shown:
+    """Names of files, packages and reasons."""
+    due = Due(text, (text, f"{text}/b"), text)
+    changes = Changes("b" * 40, "a" * 40, False, (text,), (text,), (due,), (), (text,))
+    show(changes_text.render(changes) + "\n" + changes_text.explain(changes, text, due) + "\n")
+    return Shown([changes_markdown.render(changes)])
+
+
 def approval(text: str, step: Step) -> Shown:
     """Who labelled, with which label, in which environment."""
     facts = Facts(
@@ -262,6 +273,7 @@ PLACES: dict[str, Place] = {
     "annotations of a report": annotated_report,
     "JUnit": junit_xml,
     "plan": plan_pages,
+    "changes": changed,
     "approval": approval,
     "branch": refs,
     "configuration": configuration,

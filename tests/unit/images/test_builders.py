@@ -13,20 +13,20 @@ BUILD = Build("ghcr.io/team/train", "docker/Dockerfile", ".", (), (), "", "")
 FULL = replace(
     BUILD, context="docker", args=(("A", "-x y"), ("B", "")), target="test", platform="linux/arm64"
 )
-SCENE = Scene("/s/tree", "/s/image/image.tar", "/s/home", "/s/store")
+SCENE = Scene("/s/tree", "/s/image/image.tar", "/s/home", "/s/store", "/tmp/state")
 
 COMMANDS = [
     ("podman", BUILD, [
-        "podman --root=/s/store/root --runroot=/s/store/run build --format=oci --tag=localhost/gpuci-build:1 "
+        "podman --root=/s/store/root --runroot=/tmp/state build --format=oci --tag=localhost/gpuci-build:1 "
         "--file=/s/tree/docker/Dockerfile -- /s/tree",
-        "podman --root=/s/store/root --runroot=/s/store/run save --quiet --format=oci-archive "
+        "podman --root=/s/store/root --runroot=/tmp/state save --quiet --format=oci-archive "
         "--output=/s/image/image.tar localhost/gpuci-build:1",
     ]),
     ("podman", FULL, [
-        "podman --root=/s/store/root --runroot=/s/store/run build --format=oci --tag=localhost/gpuci-build:1 "
+        "podman --root=/s/store/root --runroot=/tmp/state build --format=oci --tag=localhost/gpuci-build:1 "
         "--file=/s/tree/docker/Dockerfile --build-arg=A=-x y --build-arg=B= --target=test "
         "--platform=linux/arm64 -- /s/tree/docker",
-        "podman --root=/s/store/root --runroot=/s/store/run save --quiet --format=oci-archive "
+        "podman --root=/s/store/root --runroot=/tmp/state save --quiet --format=oci-archive "
         "--output=/s/image/image.tar localhost/gpuci-build:1",
     ]),
     ("docker", FULL, [
