@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ from gpuci.images.settings import Build
 
 LINES = 20_000  # of a builder's output that are shown
 LINE_BYTES = 4_096
-_LAST = 60  # lines in which a cause is looked for
+# Where a cause is looked for: docker says of an unknown option first what is wrong, then how it is used.
+_FIRST, _LAST = 3, 12
 _PATIENCE = 5.0  # seconds between asking a builder to end and ending it
 
 Say = Callable[[str], None]
@@ -43,9 +45,15 @@ def build_archive(
     `say` gets each line of the builder's output as it came: it is not to be trusted. Raises BuildFailed.
     """
     archive = scratch / "image" / "image.tar"
-    scene = Scene(str(tree), str(archive), home=str(scratch / "home"), store=str(scratch / "store"))
-    for place in (archive.parent, Path(scene.home), Path(scene.store)):
+    for place in (archive.parent, scratch / "home", scratch / "store"):
         place.mkdir(parents=True)
+    scene = Scene(
+        str(tree),
+        str(archive),
+        home=str(scratch / "home"),
+        store=str(scratch / "store"),
+        state=tempfile.mkdtemp(prefix="gpuci-", dir="/tmp"),
+    )
     Path(scene.login).write_text('{"auths": {}}\n')
     # Where all of the context is left out, its directory is missing too.
     (tree / build.context).mkdir(parents=True, exist_ok=True)
@@ -65,27 +73,30 @@ def _store(builder: str, scene: Scene, environment: Mapping[str, str]) -> Iterat
         yield
     finally:
         if builder == "podman" and os.geteuid() != 0:
-            remove = [*builders.podman_of(scene), "unshare", "rm", "-rf", "--", f"{scene.store}/root"]
+            remove = [*builders.podman_of(scene), "unshare", "rm", "-rf", "--"]
+            remove += [f"{scene.store}/root", scene.state]
             subprocess.run(remove, env=dict(environment), capture_output=True, check=False)
-        shutil.rmtree(scene.store, ignore_errors=True)
+        for place in (scene.store, scene.state):
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str], say: Say) -> None:
     """Run a command to its end, showing what it prints; raises BuildFailed."""
+    first: list[str] = []
     last: deque[str] = deque(maxlen=_LAST)
     with _started(command, environment) as process:
         assert process.stdout is not None
         shown = 0
         while line := process.stdout.readline(LINE_BYTES):
             text = line.decode("utf-8", "replace").rstrip("\r\n")
-            last.append(text)
+            (first if shown < _FIRST else last).append(text)
             shown += 1
             if shown <= LINES:
                 say(text)
             elif shown == LINES + 1:
                 say(f"(more of what the builder prints is left out here: {LINES:,} lines)")
     if process.returncode != 0:
-        raise explain("\n".join(last), process.returncode)
+        raise explain("\n".join([*first, *last]), process.returncode)
 
 
 @contextmanager

@@ -29,12 +29,16 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Scene:
-    """Where a build takes place: absolute paths. `tree` holds the files that the build sees."""
+    """Where a build takes place: absolute paths. `tree` holds the files that the build sees.
+
+    `state` is for podman's sockets and locks: at most 50 characters (podman 4.3, "runroot is longer than").
+    """
 
     tree: str
     archive: str
     home: str
     store: str
+    state: str
 
     @property
     def login(self) -> str:
@@ -58,7 +62,7 @@ def commands(builder: str, build: Build, scene: Scene) -> list[list[str]]:
 
 def podman_of(scene: Scene) -> list[str]:
     """podman with a store of its own."""
-    return ["podman", f"--root={scene.store}/root", f"--runroot={scene.store}/run"]
+    return ["podman", f"--root={scene.store}/root", f"--runroot={scene.state}"]
 
 
 def environment(environ: Mapping[str, str], scene: Scene, present: Mapping[str, str]) -> dict[str, str]:

@@ -95,7 +95,7 @@ _TABLE: tuple[tuple[str, str, str, str, str], ...] = (
         "run the failed jobs again; the log's last lines name the host",
     ),
     (
-        r"(?:target stage|stage|target) \"?([\w.-]+)\"? (?:could not be|not) found|no stage \S*([\w.-]+)",
+        r"(?:target stage|stage|target) \"?([\w.-]+)\"? (?:could not be|was not) found|no stage \S*([\w.-]+)",
         "config_error",
         "the Dockerfile has no stage {0}",
         "container.build.target names it",
@@ -117,18 +117,19 @@ _TABLE: tuple[tuple[str, str, str, str, str], ...] = (
         "use a runner of that architecture (`runs-on`)",
     ),
     (
+        r"[Dd]ockerfile parse error|unknown instruction|Unknown instruction|no FROM statement|no build stage"
+        r"|no stages to build",
+        "failed",
+        "the Dockerfile can't be read",
+        "the log's last lines say which line",
+        "correct it",
+    ),
+    (
         r"(?:building|error) at STEP \"([^\n\"]*)\"|failed to solve: process \"([^\n]*?)\" did not complete",
         "failed",
         "the Dockerfile's step failed: {0}",
         "its own output stands in the log above",
         "correct the Dockerfile, or what it copies",
-    ),
-    (
-        r"[Dd]ockerfile parse error|unknown instruction|Unknown instruction|no FROM statement|no build stage",
-        "failed",
-        "the Dockerfile can't be read",
-        "the log's last lines say which line",
-        "correct it",
     ),
 )
 _ROWS = [(re.compile(row[0]), row) for row in _TABLE]
