@@ -91,6 +91,7 @@ IO_MODULES = {
     "gpuci.steps.build_image",
     "gpuci.steps.calculate_shards",
     "gpuci.steps.clean_up_gpu_shard",
+    "gpuci.steps.configuration",
     "gpuci.steps.gpu_tests_passed",
     "gpuci.steps.image_commit",
     "gpuci.steps.push_image",

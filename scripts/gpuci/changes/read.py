@@ -16,7 +16,7 @@ from gpuci.changes.model import FileChange, Lock, Side
 from gpuci.repository.blobs import contents
 from gpuci.repository.git import Git
 from gpuci.repository.links import destination
-from gpuci.repository.listing import FILES, LINK, decode, entries
+from gpuci.repository.listing import FILES, LINK, Entry, decode, entries
 
 Files = Mapping[str, tuple[str, str]]
 
@@ -30,14 +30,18 @@ class Source:
 
     def files(self, tree: str) -> Files:
         """Path -> (mode, object id) of all that is in a tree."""
-        listed = entries(self.git.run("ls-tree", "-r", "-z", tree))
-        return {entry.path: (entry.mode, entry.object_id) for entry in listed}
+        return listed(entries(self.git.run("ls-tree", "-r", "-z", tree)))
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
         """The content of each object."""
         wanted = sorted(set(object_ids))
         self.bring(wanted)
         return dict(zip(wanted, contents(self.git, wanted), strict=True))
+
+
+def listed(found: Iterable[Entry]) -> Files:
+    """The entries of a tree by path."""
+    return {entry.path: (entry.mode, entry.object_id) for entry in found}
 
 
 @dataclass(frozen=True)
@@ -63,11 +67,6 @@ def compare_trees(source: Source, base: Files, head: Files) -> Compared:
         changed=changed,
         locks={path: _lock(path, base, head, data) for path in locks},
     )
-
-
-def one_side(source: Source, files: Files) -> Side:
-    """A tree that is compared with none."""
-    return _side(files, source.contents(_described(files).values()))
 
 
 def _described(files: Files) -> dict[tuple[str, str], str]:

@@ -1,0 +1,79 @@
+"""The configuration of a commit, resolved. I/O: reads objects, writes the files that are read."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuci.changes.read import Files, Source
+from gpuci.config.load import CONFIG_FILE, load_config
+from gpuci.config.model import Config
+from gpuci.config.parse import parse
+from gpuci.config.paths import path_fault, tidy_path, unique
+from gpuci.config.tree import Branch, ProblemsFound, Scalar
+from gpuci.errors import ConfigError
+from gpuci.repository.listing import FILES
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a commit's files say, and which files those are, relative to ROOT."""
+
+    config: Config
+    files: tuple[str, ...]
+
+
+def file_names(text: str) -> tuple[str, ...]:
+    """The files of the input `config`, one a line; raises ConfigError for what is no path below ROOT."""
+    names = [line.strip() for line in text.splitlines() if line.strip()] or [CONFIG_FILE]
+    for name in names:
+        fault = path_fault(name)
+        if fault:
+            raise ConfigError(f"config: {name!a} {fault}", then="name files below root, one a line")
+    return unique(tidy_path(name) for name in names)
+
+
+def read(source: Source, files: Files, names: Sequence[str], directory: Path, where: str) -> Configuration:
+    """The configuration in a commit's tree; `files` is the listing of ROOT there.
+
+    `directory` gets the files that are read, `where` is the commit's name for people. Raises ConfigError for
+    what is missing or wrong, in words that name the commit's files.
+    """
+    data = _contents(source, files, names, where)
+    modes = unique(name for text in data.values() for name in _modes_files(text) if name in files)
+    data |= _contents(source, files, modes, where)
+    for name, text in data.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+    try:
+        config = load_config(directory, [directory / name for name in names])
+    except ConfigError as error:
+        what = error.what.replace(f"{directory}/", "")
+        raise ConfigError(f"{what}\n  (as of {where})", why=error.why, then=error.then) from error
+    return Configuration(config, tuple(data))
+
+
+def _contents(source: Source, files: Files, names: Sequence[str], where: str) -> dict[str, bytes]:
+    missing = [name for name in names if files.get(name, ("",))[0] not in FILES]
+    if missing:
+        raise ConfigError(
+            f"{where} has no file {', '.join(missing)}",
+            why="for pull requests and pushes to other branches that of the default branch counts",
+            then=f"commit {CONFIG_FILE} to the default branch first, or correct the inputs root and config",
+        )
+    objects = source.contents(files[name][1] for name in names)
+    return {name: objects[files[name][1]] for name in names}
+
+
+def _modes_files(text: bytes) -> list[str]:
+    """The file that `modes` names, if it names one; what is wrong with the text is told when it is loaded."""
+    try:
+        tree, _ = parse(text, CONFIG_FILE)
+    except ProblemsFound:
+        return []
+    modes = tree.entries.get("modes") if isinstance(tree, Branch) else None
+    named = isinstance(modes, Scalar) and isinstance(modes.value, str)
+    return [posixpath.normpath(modes.text)] if named and isinstance(modes, Scalar) else []

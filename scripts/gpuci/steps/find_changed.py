@@ -1,0 +1,105 @@
+"""Behind scripts/find_changed.py: what a run is about, whose configuration counts, and what changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from gpuci.changes import document
+from gpuci.changes.model import Changes, Rules
+from gpuci.config import document as config_document
+from gpuci.config.model import Config
+from gpuci.config.paths import path_fault, tidy_path
+from gpuci.errors import ConfigError
+from gpuci.execution.directories import write_document
+from gpuci.github.client import client_of
+from gpuci.github.events import subject_of, with_pull_request
+from gpuci.github.model import Subject
+from gpuci.github.step import Step
+from gpuci.reporting import changes_markdown, changes_text
+from gpuci.steps import configuration
+from gpuci.steps.changed_base import configuration_ref
+from gpuci.steps.changed_tree import Remote, changes_of, remote_of
+from gpuci.steps.configuration import Configuration
+
+VARIABLES: Mapping[str, str] = {
+    "GPUCI_CONFIG": "configuration files below root, one a line; later ones lie over earlier ones",
+    "GPUCI_ROOT": "the directory of the repository that holds .github/gpuci.yml",
+    "GPUCI_PULL_REQUEST": "for workflow_dispatch, the number of the pull request to test",
+    "GPUCI_SHA": "for workflow_dispatch, the full SHA of that pull request's head",
+    "GPUCI_TOKEN": "token for fetching commits and asking for the pull request",
+}
+
+
+def run(step: Step) -> int:
+    """Answer what the jobs behind this one are about; raises GpuciError."""
+    names = configuration.file_names(step.value("CONFIG"))
+    subject = _subject(step)
+    remote = remote_of(step, subject.repository, _root(step))
+    step.say(f"the commit is {subject.sha} ({subject.key})")
+    read = _configuration(step, subject, remote, names)
+    head = remote.files(subject.sha)
+    changes = changes_of(remote, subject, head, rules_of(read.config, read.files))
+    step.say(changes_text.render(changes))
+    step.summary(changes_markdown.render(changes))
+    _answer(step, subject, read.config, changes)
+    return 0
+
+
+def rules_of(config: Config, files: tuple[str, ...]) -> Rules:
+    """What a configuration, read from these files, says of changes."""
+    section = config.changes
+    return Rules(config.packages, tuple(section["everything"]), tuple(section["ignore"]), files)
+
+
+def _root(step: Step) -> str:
+    root = step.value("ROOT", ".")
+    fault = path_fault(root)
+    if fault:
+        raise ConfigError(
+            f"root: {root!a} {fault}", then="name a directory of the repository, or `.` for its top"
+        )
+    return tidy_path(root)
+
+
+def _subject(step: Step) -> Subject:
+    pull, sha = step.value("PULL_REQUEST"), step.value("SHA")
+    name = step.environ.get("GITHUB_EVENT_NAME", "")
+    subject = subject_of(name, step.event(), step.environ, sha=sha, pull_request=pull)
+    if subject.pull_request is None or subject.pull_request.head_sha:
+        return subject
+    return with_pull_request(subject, client_of(step).pull_request(subject.pull_request.number))
+
+
+def _configuration(step: Step, subject: Subject, remote: Remote, names: tuple[str, ...]) -> Configuration:
+    """Fetch the commits that have to be there, and read the configuration of the one that counts."""
+    ref = configuration_ref(subject)
+    if ref:
+        trusted, _ = remote.fetch(ref, subject.sha)
+        where = f"{ref.removeprefix('refs/heads/')} ({trusted[:12]})"
+    else:
+        (trusted,) = remote.fetch(subject.sha)
+        where = f"commit {trusted[:12]}"
+    step.say(f"the configuration is that of {where}")
+    files = remote.files(trusted)
+    return configuration.read(remote.source, files, names, step.scratch() / "configuration", where)
+
+
+def _answer(step: Step, subject: Subject, config: Config, changes: Changes) -> None:
+    path = step.scratch() / "changes.json"
+    write_document(path, document.to_document(changes))
+    pull = subject.pull_request
+    step.output("sha", subject.sha)
+    step.output("base", changes.base)
+    step.output("pull-request", str(pull.number) if pull else "")
+    step.output("subject", subject.key)
+    step.output("trusted", _truth(subject.trusted))
+    step.output("configuration", json.dumps(config_document.to_document(config)))
+    step.output("everything", _truth(changes.everything))
+    step.output("packages", json.dumps(list(changes.packages)))
+    step.output("affected", _truth(changes.affected))
+    step.output("changes", str(path))
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"

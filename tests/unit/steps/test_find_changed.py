@@ -1,0 +1,374 @@
+"""find-changed against a GitHub that serves a private repository over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from tests.fakes.github.endpoints import pull_document
+from tests.fakes.github.server import Server
+from tests.fakes.github.state import Pull, Repository, State, Token
+
+from gpuci.changes import toml
+from gpuci.config import document as config_document
+from gpuci.errors import ConfigError
+from gpuci.github.step import Step
+from gpuci.schemas import load_schema
+from gpuci.steps import find_changed
+
+ENTRY = Path(find_changed.__file__).resolve().parents[2] / "find_changed.py"
+PERMISSIONS = {"contents": "read", "pull-requests": "read"}
+CONFIG = "packages: [packages/*]\nchanges:\n  ignore: ['docs/**', '*.md']\n"
+
+
+def package(name: str, *needs: str) -> dict[str, str]:
+    lines = f'[project]\nname = "{name}"\ndependencies = {json.dumps(list(needs))}\n'
+    return {
+        f"packages/{name}/pyproject.toml": lines,
+        f"packages/{name}/tests/test_{name}.py": "def test(): pass\n",
+    }
+
+
+TREE = {
+    ".github/gpuci.yml": CONFIG,
+    "README.md": "x",
+    **package("core"),
+    **package("nets", "core"),
+    **package("alone"),
+}
+ALL = ["packages/alone", "packages/core", "packages/nets"]
+# On Python 3.10, which reads no TOML, nobody's needs are known, and every package is due.
+NETS = ["packages/nets"] if toml.READABLE else ALL
+NETS_AND_CORE = ["packages/core", "packages/nets"] if toml.READABLE else ALL
+
+
+@dataclass
+class World:
+    """A repository with a history, and the files of a step."""
+
+    directory: Path
+    git_directory: Path
+    server: Server
+    repository: Repository
+    inputs: dict[str, str] = field(default_factory=dict)
+
+    def git(self, *args: str) -> str:
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "GIT_CONFIG_NOSYSTEM": "1"}
+        who = ("-c", "user.name=u", "-c", "user.email=u@x", "-c", "init.defaultBranch=main")
+        done = subprocess.run(
+            ["git", *who, *args],
+            cwd=self.git_directory,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    def commit(self, files: Mapping[str, str | None]) -> str:
+        """Write files (None: remove) and commit; returns the id."""
+        for name, text in files.items():
+            path = self.git_directory / name
+            if text is None:
+                path.unlink()
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", "x")
+        return self.git("rev-parse", "HEAD")
+
+    def environ(self, event: str, at: str = "refs/heads/main", **payload: Any) -> dict[str, str]:
+        """The environment of a step for an event at the commit that is checked out."""
+        whole = {
+            "sender": {"login": "ada", "type": "User"},
+            "repository": {"full_name": "org/mono", "default_branch": "main"},
+            **payload,
+        }
+        path = self.directory / "event.json"
+        path.write_text(json.dumps(whole))
+        for file in ("output", "summary"):
+            (self.directory / file).write_text("")
+        return {
+            "PATH": os.environ["PATH"],
+            "GITHUB_API_URL": self.server.url,
+            "GITHUB_SERVER_URL": self.server.url,
+            "GITHUB_EVENT_NAME": event,
+            "GITHUB_EVENT_PATH": str(path),
+            "GITHUB_REPOSITORY": "org/mono",
+            "GITHUB_REF": at,
+            "GITHUB_SHA": self.git("rev-parse", "HEAD"),
+            "GITHUB_RUN_ID": "77",
+            "GITHUB_RUN_ATTEMPT": "1",
+            "GITHUB_OUTPUT": str(self.directory / "output"),
+            "GITHUB_STEP_SUMMARY": str(self.directory / "summary"),
+            "RUNNER_TEMP": str(self.directory),
+            **{f"GPUCI_{key}": value for key, value in self.inputs.items()},
+        }
+
+    def pull(self, head: str, base: str) -> dict[str, str]:
+        """An event of pull request 12."""
+        self.repository.pulls[12] = Pull(12, head, base, head_repository="eve/mono", author="eve")
+        document = pull_document("org/mono", self.repository.pulls[12], {})
+        return self.environ(
+            "pull_request_target", action="labeled", label={"name": "x"}, pull_request=document
+        )
+
+    def push(self, before: str, after: str, ref: str = "refs/heads/main") -> dict[str, str]:
+        return self.environ("push", ref, ref=ref, before=before, after=after)
+
+    def run(self, environ: dict[str, str], token: str = "job") -> dict[str, Any]:
+        """The outputs; lists, mappings and truth as values, changes.json beside them."""
+        assert find_changed.run(Step("find-changed", environ, {"GPUCI_TOKEN": token})) == 0
+        lines = (self.directory / "output").read_text().splitlines()
+        outputs: dict[str, Any] = {
+            line.partition("<<")[0]: value for line, value in pairwise(lines) if "<<gpuci-" in line
+        }
+        for name in ("configuration", "everything", "packages", "affected", "trusted"):
+            outputs[name] = json.loads(outputs[name])
+        document = json.loads(Path(outputs["changes"]).read_bytes())
+        jsonschema.validate(document, load_schema("changes"))
+        return {**outputs, "document": document}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    directory = tmp_path / "git"
+    directory.mkdir()
+    repository = Repository("org/mono", git=str(directory / ".git"))
+    state = State([repository], {"job": Token(dict(PERMISSIONS)), "weak": Token({"issues": "read"})})
+    with Server(state) as server:
+        made = World(tmp_path, directory, server, repository)
+        made.git("init", "-q")
+        yield made
+
+
+def test_a_pull_request_is_compared_with_where_it_left_its_base(world: World) -> None:
+    root = world.commit(TREE)
+    world.git("checkout", "-q", "-b", "topic")
+    world.commit({"packages/nets/src.py": "1"})
+    head = world.commit({"packages/nets/src.py": "2", "docs/x.md": "x"})
+    world.git("checkout", "-q", "main")
+    for number in range(5):
+        tip = world.commit({"packages/alone/x.py": str(number)})
+    outputs = world.run(world.pull(head, tip))
+    assert (outputs["sha"], outputs["base"], outputs["pull-request"]) == (head, root, "12")
+    assert (outputs["subject"], outputs["trusted"]) == ("pr-12", False)
+    assert (outputs["packages"], outputs["everything"], outputs["affected"]) == (NETS, False, True)
+    assert [one["path"] for one in outputs["document"]["changed"]] == ["docs/x.md", "packages/nets/src.py"]
+    assert outputs["document"]["ignored"] == ["docs/x.md"]
+    assert (outputs["document"]["base"], outputs["document"]["head"]) == (root, head)
+    assert "packages/nets" in (world.directory / "summary").read_text()
+
+
+def test_the_configuration_of_a_pull_request_is_the_default_branch_s(world: World) -> None:
+    """What it proposes for itself does not count, and is a reason to run everything."""
+    base = world.commit(TREE)
+    world.git("checkout", "-q", "-b", "topic")
+    head = world.commit({".github/gpuci.yml": "packages: [elsewhere]\nchanges: {ignore: ['**']}\n"})
+    outputs = world.run(world.pull(head, base))
+    assert config_document.from_document(outputs["configuration"]).packages == ("packages/*",)
+    assert (outputs["everything"], outputs["packages"]) == (True, ALL)
+    assert outputs["document"]["because"] == [".github/gpuci.yml is the configuration"]
+
+
+def test_a_pull_request_without_a_test_that_it_can_break(world: World) -> None:
+    base = world.commit(TREE)
+    world.git("checkout", "-q", "-b", "topic")
+    head = world.commit({"README.md": "y"})
+    outputs = world.run(world.pull(head, base))
+    assert (outputs["affected"], outputs["everything"], outputs["packages"]) == (False, False, [])
+    assert "No test can be affected" in (world.directory / "summary").read_text()
+
+
+def test_a_dispatch_asks_for_its_pull_request(world: World) -> None:
+    base = world.commit(TREE)
+    world.git("checkout", "-q", "-b", "topic")
+    head = world.commit({"packages/core/x.py": "1"})
+    world.git("checkout", "-q", "main")
+    world.repository.pulls[12] = Pull(12, head, base, head_repository="eve/mono", author="eve")
+    world.inputs = {"PULL_REQUEST": "12", "SHA": head}
+    outputs = world.run(world.environ("workflow_dispatch"))
+    assert (outputs["sha"], outputs["base"], outputs["packages"]) == (head, base, NETS_AND_CORE)
+    api = [seen for seen in world.server.requests if "/repos/" in seen.path]
+    assert [(seen.method, seen.path, seen.status) for seen in api] == [
+        ("GET", "/repos/org/mono/pulls/12", 200)
+    ]
+
+
+def test_a_push_to_the_default_branch_is_compared_with_the_commit_before(world: World) -> None:
+    before = world.commit(TREE)
+    after = world.commit({"packages/core/x.py": "1"})
+    outputs = world.run(world.push(before, after))
+    assert (outputs["base"], outputs["packages"], outputs["trusted"]) == (before, NETS_AND_CORE, True)
+    assert (outputs["subject"], outputs["pull-request"]) == ("branch-main", "")
+
+
+def test_a_push_to_another_branch_answers_for_all_of_it(world: World) -> None:
+    root = world.commit(TREE)
+    world.git("checkout", "-q", "-b", "mirror")
+    before = world.commit({"packages/core/x.py": "1", ".github/gpuci.yml": CONFIG.replace("docs", "doc")})
+    after = world.commit({"README.md": "y", ".github/gpuci.yml": CONFIG})
+    outputs = world.run(world.push(before, after, "refs/heads/mirror"))
+    assert (outputs["base"], outputs["packages"]) == (root, NETS_AND_CORE)
+
+
+@pytest.mark.parametrize("before", ["0" * 40, "f" * 40], ids=["new branch", "gone"])
+def test_without_the_commit_before_everything_is_due(world: World, before: str) -> None:
+    world.commit(TREE)
+    after = world.commit({"packages/core/x.py": "1"})
+    outputs = world.run(world.push(before, after))
+    assert (outputs["base"], outputs["everything"], outputs["packages"]) == ("", True, ALL)
+    assert len(outputs["document"]["because"]) == 1
+    assert ("has no " + "f" * 40 in outputs["document"]["because"][0]) == (before == "f" * 40)
+    assert "Every test is due" in (world.directory / "summary").read_text()
+
+
+@pytest.mark.parametrize("event", ["schedule", "workflow_dispatch"])
+def test_other_events_test_everything(world: World, event: str) -> None:
+    sha = world.commit(TREE)
+    outputs = world.run(world.environ(event))
+    assert (outputs["sha"], outputs["everything"], outputs["affected"]) == (sha, True, True)
+    assert outputs["document"]["because"] == [f"a run by {event} tests everything"]
+
+
+def test_a_merge_group_is_compared_with_what_it_is_merged_on(world: World) -> None:
+    base = world.commit(TREE)
+    head = world.commit({"packages/nets/x.py": "1"})
+    group = {"head_sha": head, "base_sha": base, "head_ref": "refs/heads/gh-readonly-queue/main/pr-1"}
+    outputs = world.run(world.environ("merge_group", merge_group=group))
+    assert (outputs["base"], outputs["packages"]) == (base, NETS)
+
+
+def test_unrelated_histories_mean_everything(world: World) -> None:
+    base = world.commit(TREE)
+    world.git("checkout", "-q", "--orphan", "topic")
+    head = world.commit({"packages/nets/x.py": "1"})
+    outputs = world.run(world.pull(head, base))
+    assert outputs["everything"]
+    assert "no history in common" in outputs["document"]["because"][0]
+
+
+def test_a_head_that_its_base_has_already_means_everything(world: World) -> None:
+    head = world.commit(TREE)
+    outputs = world.run(world.pull(head, world.commit({"README.md": "y"})))
+    assert outputs["everything"]
+    assert "already" in outputs["document"]["because"][0]
+
+
+def test_an_old_branch_is_deepened_to(world: World) -> None:
+    """More commits than the first piece of history has."""
+    root = world.commit(TREE)
+    world.git("checkout", "-q", "-b", "topic")
+    head = world.commit({"packages/nets/x.py": "1"})
+    world.git("checkout", "-q", "main")
+    tree = world.git("rev-parse", "HEAD^{tree}")
+    tip = world.git("rev-parse", "HEAD")
+    for number in range(80):
+        tip = world.git("commit-tree", tree, "-p", tip, "-m", str(number))
+    world.git("update-ref", "refs/heads/main", tip)
+    outputs = world.run(world.pull(head, tip))
+    assert (outputs["base"], outputs["packages"]) == (root, NETS)
+
+
+def test_root_can_be_a_directory_of_the_repository(world: World) -> None:
+    base = world.commit({f"sub/{path}": text for path, text in TREE.items()})
+    world.git("checkout", "-q", "-b", "topic")
+    head = world.commit({"other/x": "1", "sub/packages/nets/x.py": "1"})
+    world.inputs = {"ROOT": "./sub/"}
+    outputs = world.run(world.pull(head, base))
+    assert outputs["packages"] == NETS
+    assert [one["path"] for one in outputs["document"]["changed"]] == ["packages/nets/x.py"]
+
+
+def test_a_root_that_the_base_has_not_means_everything(world: World) -> None:
+    before = world.commit({"x": "1"})
+    after = world.commit({f"sub/{path}": text for path, text in TREE.items()})
+    world.inputs = {"ROOT": "sub"}
+    assert world.run(world.push(before, after))["everything"]
+
+
+def test_files_of_the_configuration_are_named_by_an_input(world: World) -> None:
+    more = {
+        "ci/over.yml": "modes: ci/modes.yml\nlabel: {name: go}\n",
+        "ci/modes.yml": "serial: [packages/core]\n",
+    }
+    base = world.commit({**TREE, **more})
+    head = world.commit({"ci/modes.yml": "isolated: [packages/core]\n"})
+    world.inputs = {"CONFIG": ".github/gpuci.yml\n  ci/over.yml\n"}
+    outputs = world.run(world.push(base, head))
+    config = config_document.from_document(outputs["configuration"])
+    assert (config.label["name"], config.modes) == ("go", (("packages/core", "isolated"),))
+    assert outputs["document"]["because"] == ["ci/modes.yml is the configuration"]
+
+
+@pytest.mark.parametrize(
+    ("files", "inputs", "expected"),
+    [
+        ({".github/gpuci.yml": None}, {}, ["has no file .github/gpuci.yml", "commit .github/gpuci.yml"]),
+        ({".github/gpuci.yml": "packges: [a]\n"}, {}, [".github/gpuci.yml:1:1", "packages", "as of"]),
+        ({".github/gpuci.yml": "modes: gone.yml\n"}, {}, ["gone.yml"]),
+        ({".github/gpuci.yml": "a: [\n"}, {}, ["not valid YAML"]),
+        ({}, {"CONFIG": "../x.yml"}, ["leaves ROOT"]),
+        ({}, {"CONFIG": "none.yml"}, ["has no file none.yml"]),
+        ({}, {"ROOT": "none"}, ["no directory 'none'"]),
+        ({}, {"ROOT": "/etc"}, ["relative"]),
+        ({}, {"ROOT": "README.md"}, ["no directory"]),
+        ({}, {"SHA": "a" * 40}, ["workflow_dispatch"]),
+    ],
+)
+def test_what_is_wrong_is_a_page_without_our_own_paths(
+    world: World, files: dict[str, str | None], inputs: dict[str, str], expected: list[str]
+) -> None:
+    before = world.commit(TREE)
+    after = world.commit(files)
+    world.inputs = inputs
+    with pytest.raises(ConfigError) as caught:
+        world.run(world.push(before, after))
+    page = caught.value.page()
+    assert [text for text in expected if text not in page] == [], page
+    assert str(world.directory) not in page
+
+
+@pytest.mark.parametrize("token", ["weak", "", "unknown"])
+def test_a_token_that_may_not_read_is_told_the_permission(world: World, token: str) -> None:
+    before = world.commit(TREE)
+    with pytest.raises(ConfigError) as caught:
+        world.run(world.push(before, world.commit({"README.md": "y"})), token)
+    assert "contents: read" in caught.value.page()
+
+
+def test_hostile_names_stay_text(world: World) -> None:
+    """In the log, the summary and the outputs."""
+    base = world.commit(TREE)
+    world.git("checkout", "-q", "-b", "topic")
+    name = "packages/nets/::set-output name=a::b\n##[add-mask]x\n<img src=x>`|@team"
+    head = world.commit({name: "1", "packages/nets/EOF\ngpuci-x": "1"})
+    outputs = world.run(world.pull(head, base))
+    assert outputs["packages"] == NETS
+    assert {one["path"] for one in outputs["document"]["changed"]} == {name, "packages/nets/EOF\ngpuci-x"}
+    summary = (world.directory / "summary").read_text()
+    assert "<img" not in summary
+    assert "@team" not in summary
+
+
+def test_the_program_runs_as_the_action_runs_it(world: World) -> None:
+    base = world.commit(TREE)
+    environ = {**world.push(base, world.commit({"packages/nets/x.py": "1"})), "GPUCI_TOKEN": "job"}
+    environ |= {"HOME": str(world.directory), "PYTHONPATH": str(ENTRY.parent)}
+    program = (
+        "from gpuci.github import entry; raise SystemExit(entry.main('find_changed', needs_packages=False))"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "packages/nets" in done.stdout
