@@ -19,6 +19,7 @@ from gpuci.execution.delivery.archive import Archive, archive
 from gpuci.execution.delivery.snapshot import Snapshot, committed, snapshot
 from gpuci.execution.directories import new_directory, write_document
 from gpuci.execution.slurm.check import check as check_jobs
+from gpuci.execution.slurm.interrupts import Interrupts
 from gpuci.execution.slurm.launch import Identity
 from gpuci.execution.slurm.limits import limits_of
 from gpuci.execution.slurm.registry import registry_credential
@@ -67,15 +68,16 @@ def run(step: Step) -> int:
     plan, config = plan_and_config(given)
     work = _Work(step, given, environ, plan, config, new_directory(Path(given.out), "", given.out))
     runs = _runs(work)
-    report = build_report(
-        plan,
-        runs,
-        seconds=time.monotonic() - started,
-        setup_seconds=0.0,
-        elsewhere=True,
-        warnings=work.notes,
-    )
-    _leave(work, runs, report)
+    with Interrupts():  # what is left takes moments, and a second signal must not cost the report
+        report = build_report(
+            plan,
+            runs,
+            seconds=time.monotonic() - started,
+            setup_seconds=0.0,
+            elsewhere=True,
+            warnings=work.notes,
+        )
+        _leave(work, runs, report)
     return EXIT_CODES[report.verdict]
 
 

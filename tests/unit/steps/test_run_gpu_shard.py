@@ -17,6 +17,7 @@ from gpuci.cli import main
 from gpuci.config.model import Config
 from gpuci.errors import ConfigError
 from gpuci.github.step import Step
+from gpuci.model import Report
 from gpuci.results import runs_document
 from gpuci.steps import run_gpu_shard, shard_plan
 
@@ -93,6 +94,24 @@ def test_a_run_that_is_cancelled_before_it_reaches_the_cluster_leaves_a_report(
     code = run_gpu_shard.run(step_of(environ))
     report = json.loads((Path(environ["GPUCI_OUT"]) / "report.json").read_text())
     assert (code, report["verdict"]) == (7, "cancelled")
+
+
+def test_a_signal_while_results_are_written_costs_none(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GitHub sends SIGTERM 7.5 s after SIGINT, whatever we do then."""
+    build = run_gpu_shard.build_report
+
+    def signalled(*args: Any, **kwargs: Any) -> Report:
+        os.kill(os.getpid(), signal.SIGINT)
+        return build(*args, **kwargs)
+
+    monkeypatch.setattr(run_gpu_shard, "build_report", signalled)
+    assert run_gpu_shard.run(step_of(environ)) == 2
+    assert sorted(path.name for path in Path(environ["GPUCI_OUT"]).glob("*.json")) == [
+        "report.json",
+        "runs.json",
+    ]
 
 
 @dataclass

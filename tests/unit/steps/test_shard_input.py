@@ -98,3 +98,12 @@ def test_a_clean_up_needs_the_names_and_the_login_only() -> None:
     given = {name: value for name, value in GIVEN.items() if name not in NOT_FOR_CLEAN_UP}
     found = read(given, clean_up=True)
     assert (found.plan, found.shard, found.out) == ("plan.json", 2, "")
+
+
+@pytest.mark.parametrize("arguments", [(), ("clean-up",)], ids=["run", "clean-up"])
+def test_the_whole_step_needs_the_standard_library_only(arguments: tuple[str, ...]) -> None:
+    """It gets as far as to its missing variables, which is behind all of its imports."""
+    command = [sys.executable, "-I", "-S", str(PROGRAM), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={})
+    assert "GPUCI_PLAN is not set" in done.stdout + done.stderr
+    assert done.returncode == 2
