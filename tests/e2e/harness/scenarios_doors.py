@@ -57,7 +57,7 @@ def push_then_label(stage: Stage) -> list[Ran]:
     pull = stage.open_pull(touch(stage, SHARED))
     stage.repository.check_suites[pull.head_sha] = [LABELED]
     ran = stage.run(events.pull_request(stage.repository, pull, "labeled", "maria"))
-    refused(stage, ran, pull.head_sha, "too-soon", "after a push")
+    refused(stage, ran, pull.head_sha, "too-soon", "when the label was set", "set it again")
     return [ran]
 
 
@@ -113,7 +113,7 @@ def revoked(stage: Stage) -> list[Ran]:
         {"id": 1, "created_at": LABELED, "creator": creator, **record}
     ]
     ran = stage.run(events.pull_request(stage.repository, pull, "unlabeled", "wim"))
-    refused(stage, ran, pull.head_sha, "revoked", "@wim")
+    refused(stage, ran, pull.head_sha, "revoked", "wim took the label run-gpu-tests off")
     assert approved(stage, pull.head_sha) == "failure"
     return [ran]
 
@@ -162,6 +162,7 @@ def _unprotected(stage: Stage, words: str) -> Ran:
     assert ran.code != 0
     assert {"build-image", "calculate-shards", "gpu-tests"}.isdisjoint(ran.results), told(ran)
     assert approved(stage, pull.head_sha) == ""
+    assert stage.statuses(pull.head_sha)["gpuci"][0] in ("pending", "error"), stage.statuses(pull.head_sha)
     return ran
 
 
