@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpuci.errors import ConfigError
@@ -102,29 +103,25 @@ def _run(command: Sequence[str], environment: Mapping[str, str], say: Say) -> No
 @contextmanager
 def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A process in a session of its own, which ends with us: the runner signals one process only."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         list(command),
         env=dict(environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-    )
-    try:
-        with process:
-            try:
-                yield process
-            except BaseException:
-                _end(process)
-                raise
-    finally:
-        if process.poll() is None:
-            process.kill()
+    ) as process:
+        try:
+            yield process
+        except BaseException:
+            _end(process)
+            raise
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
+    """What the builder started may outlive it; the number of its group is not given away before all is gone."""
+    os.killpg(process.pid, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
         process.wait(_PATIENCE)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -28,8 +28,10 @@ def run(step: Step) -> int:
     sha = full_sha(step.value("SHA"))
     if repository.of_others or not image_input.of_default_branch(sha, step.environ, step.event()):
         step.notice(f"{tag} stays where it is: only the default branch moves it, to an image of its own")
+        step.output("moved", "false")
         return 0
     move_tag(registry(step, repository, write=True), digest, tag)
     step.say(f"{repository}:{tag} is {digest} now")
+    step.output("moved", "true")
     step.summary(f"{inline_code(f'{repository}:{tag}')} is {inline_code(digest)} now.")
     return 0

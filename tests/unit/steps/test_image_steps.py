@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -367,6 +368,7 @@ def test_the_default_branchs_image_gets_the_tag(scene: Scene) -> None:
     image = pushed(scene)
     assert tag_image.run(scene.step("tag-image", scene.commits["main"], image=image)) == 0
     assert scene.fake.tag("team/train", "main") == image.partition("@")[2]
+    assert scene.outputs() == {"moved": "true"}
 
 
 @pytest.mark.parametrize("run", [case[1] for case in OTHER_RUNS], ids=[case[0] for case in OTHER_RUNS])
@@ -378,6 +380,7 @@ def test_another_run_moves_no_tag(
     run = {**run, "own": head if run.get("own") else ""}
     assert tag_image.run(scene.step("tag-image", head, image=image, **run)) == 0
     assert scene.fake.tag("team/train", "main") is None
+    assert scene.outputs() == {"moved": "false"}
     assert "main stays where it is" in capsys.readouterr().out
 
 
@@ -399,3 +402,50 @@ def test_an_image_that_was_deleted(scene: Scene) -> None:
 def test_a_tag_that_can_not_be(scene: Scene, tag: str) -> None:
     with pytest.raises(ConfigError):
         tag_image.run(scene.step("tag-image", scene.commits["main"], image=GIVEN, tag=tag))
+
+
+# -- cancellation --------------------------------------------------------------------------------------------
+
+HANGING = f"""#!{sys.executable} -I
+import os, pathlib, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+pathlib.Path(__file__).with_name(f"pid-{{os.getpid()}}").touch()
+print("hangs", flush=True)
+time.sleep(1000)
+"""
+ENTRY = Path(__file__).resolve().parents[3] / "scripts/build_image.py"
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_a_build_ends_with_its_step(scene: Scene, sent: signal.Signals) -> None:
+    """The runner signals the step's process only; a builder that ignores everything goes too."""
+    (scene.directory / "bin/podman").write_text(HANGING)
+    step = scene.step("build-image", scene.commits["main"])
+    with subprocess.Popen(
+        [sys.executable, "-I", str(ENTRY)],
+        env=dict(step.environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        shown = 0
+        while shown < 2:
+            line = process.stdout.readline()
+            assert line, "the step ended by itself"
+            shown += "│ hangs" in line
+        process.send_signal(sent)
+        assert process.wait(60) == 7
+    pids = [int(path.name.removeprefix("pid-")) for path in (scene.directory / "bin").glob("pid-*")]
+    assert len(pids) == 2
+    assert [pid for pid in pids if is_alive(pid)] == []
+    assert not list(scene.directory.glob("gpuci-build-image-*/store"))
