@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+import sys
 import traceback
 from types import FrameType
 
@@ -12,7 +13,7 @@ from gpuci.errors import GpuciError
 from gpuci.execution.transport import login
 from gpuci.github import private
 from gpuci.github.step import Step
-from gpuci.reporting.text import fence
+from gpuci.reporting.text import clean, fence
 from gpuci_node.contract import EXIT_CODES
 
 # What no program that we start has a use for.
@@ -54,6 +55,9 @@ def _without_secrets() -> tuple[dict[str, str], dict[str, str]]:
 
 def _show(step: Step, error: GpuciError) -> None:
     page = error.page()
+    if not step.on_actions:  # started by hand, or by another service
+        print(clean(page), file=sys.stderr)
+        return
     step.error(page, title=f"gpuci {step.action}")
     step.summary(f"### gpuci {step.action} stopped\n\n{fence(page[:SUMMARY_CHARACTERS])}\n")
 

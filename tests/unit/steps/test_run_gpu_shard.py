@@ -19,6 +19,7 @@ from gpuci.errors import ConfigError
 from gpuci.github.step import Step
 from gpuci.model import Report
 from gpuci.results import runs_document
+from gpuci.results.build import build_report
 from gpuci.steps import run_gpu_shard, shard_plan
 
 CONFIG = "packages: [.]\nprofiles:\n  node: {gpus: 1}\n"
@@ -100,11 +101,10 @@ def test_a_signal_while_results_are_written_costs_none(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """GitHub sends SIGTERM 7.5 s after SIGINT, whatever we do then."""
-    build = run_gpu_shard.build_report
 
     def signalled(*args: Any, **kwargs: Any) -> Report:
         os.kill(os.getpid(), signal.SIGINT)
-        return build(*args, **kwargs)
+        return build_report(*args, **kwargs)
 
     monkeypatch.setattr(run_gpu_shard, "build_report", signalled)
     assert run_gpu_shard.run(step_of(environ)) == 2
