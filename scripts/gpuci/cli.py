@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpuci import __version__
-from gpuci.commands import approve, explain, manifest, plan, report, run, verify
+from gpuci.commands import approve, changed, explain, manifest, plan, report, run, verify
 from gpuci.commands.output import complain, say
 from gpuci.errors import GpuciError
 from gpuci_node.contract import EXIT_CODES
 
-_COMMANDS = (run, plan, manifest, explain, verify, report, approve)
+_COMMANDS = (run, plan, changed, manifest, explain, verify, report, approve)
 
 
 class _Exact(argparse.ArgumentParser):

@@ -29,6 +29,7 @@ IO_MODULES = {
     "gpuci.__main__",
     "gpuci.commands.approve",
     "gpuci.commands.backends",
+    "gpuci.commands.changed_tree",
     "gpuci.commands.common",
     "gpuci.commands.manifest",
     "gpuci.commands.output",

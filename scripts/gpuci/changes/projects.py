@@ -18,7 +18,7 @@ from gpuci.repository.globs import holds
 # A directory with one of the first three is a project; the others can name directories beside it.
 MARKERS = ("pyproject.toml", "setup.py", "setup.cfg")
 READ = (*MARKERS, "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "uv.toml")
-MAX_BYTES = 2_000_000
+MAX_BYTES = 2_000_000  # of one file; more is no project file
 
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 # Tables of every tool that declares dependencies have one of these in their names: `dependencies`,
@@ -38,7 +38,8 @@ def project(path: str, files: Mapping[str, bytes]) -> Project:
     paths = frozenset(_paths(path, files))
     if "pyproject.toml" not in files:
         return Project(path, paths=paths, unknown="no pyproject.toml tells what it depends on")
-    document = toml.document(files["pyproject.toml"])
+    data = files["pyproject.toml"]
+    document = toml.document(data) if len(data) <= MAX_BYTES else None
     if document is None:
         why = "can't be read" if toml.READABLE else "is not read by Python 3.10: take a newer one"
         return Project(path, paths=paths, unknown=f"its pyproject.toml {why}")
@@ -90,7 +91,7 @@ def _paths(path: str, files: Mapping[str, bytes]) -> Iterator[str]:
     counts as a place that modules are imported from.
     """
     for name in READ:
-        text = files.get(name, b"").decode("utf-8", "replace")
+        text = files.get(name, b"")[:MAX_BYTES].decode("utf-8", "replace")
         places = set(_NO_PATH.split(" ".join(_PYTHONPATH.findall(text))))
         for found in sorted(set(_NO_PATH.split(text))):
             way = found[1:] if found.startswith("/../") else found  # file:///${PROJECT_ROOT}/../x

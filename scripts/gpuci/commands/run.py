@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from gpuci.commands.backends import BACKENDS, Run, check, execute
+from gpuci.commands.changed_tree import add_base_argument, find_due
 from gpuci.commands.common import (
     Tree,
     add_plan_arguments,
     add_tree_arguments,
-    find_tests,
     load_tree,
     plan_tests,
     unmatched_packages,
@@ -46,6 +46,7 @@ def add(subparsers: Any) -> None:
     )
     add_tree_arguments(parser)
     add_plan_arguments(parser)
+    add_base_argument(parser)
     parser.add_argument("--backend", choices=BACKENDS, default="local", help="where to run (default: local)")
     parser.add_argument("--plan", metavar="F", help="run this plan.json instead of making one")
     parser.add_argument("--out", metavar="DIR", help="new directory for results (default: below ROOT/.gpuci)")
@@ -68,6 +69,9 @@ def main(args: argparse.Namespace) -> int:
     started = time.monotonic()
     run = _prepare(args)
     setup_seconds = time.monotonic() - started
+    if args.base and not run.plan.units and not run.plan.skipped:
+        _publish(args, run, Report("passed", "no test can be affected", {}, (), (), sha=run.plan.sha))
+        return EXIT_CODES["passed"]
     try:
         shard_runs, notes = execute(args, run)
     except BaseException:
@@ -91,7 +95,7 @@ def _prepare(args: argparse.Namespace) -> Run:
     if given:
         tree = Tree(tree.root, config_document.from_document(given.config))
     check(args, tree)
-    plan = given or plan_tests(args, tree, find_tests(tree))
+    plan = given or plan_tests(args, tree, find_due(args, tree))
     name = time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(2)
     out = new_directory(tree.root, name, args.out)
     write_document(out / "plan.json", plan_document.to_document(plan))
@@ -103,9 +107,9 @@ def _prepare(args: argparse.Namespace) -> Run:
 
 
 def _given_plan(args: argparse.Namespace) -> Plan:
-    if any((args.shards, args.durations, args.expression, args.packages, args.config, args.event)):
+    if any((args.shards, args.durations, args.expression, args.packages, args.config, args.event, args.base)):
         raise ConfigError(
-            "--plan goes without --shards, --durations, --packages, --config, --event and -k",
+            "--plan goes without --shards, --durations, --packages, --config, --event, --base and -k",
             why="the plan decided on them",
             then="leave them out, or make a plan with them: `gpuci plan --json`",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +9,8 @@ from pathlib import Path
 from gpuci.changes.read import Files, Source
 from gpuci.config.load import CONFIG_FILE, load_config
 from gpuci.config.model import Config
-from gpuci.config.parse import parse
+from gpuci.config.modes_file import modes_file
 from gpuci.config.paths import path_fault, tidy_path, unique
-from gpuci.config.tree import Branch, ProblemsFound, Scalar
 from gpuci.errors import ConfigError
 from gpuci.repository.listing import FILES
 
@@ -42,7 +40,7 @@ def read(source: Source, files: Files, names: Sequence[str], directory: Path, wh
     what is missing or wrong, in words that name the commit's files.
     """
     data = _contents(source, files, names, where)
-    modes = unique(name for text in data.values() for name in _modes_files(text) if name in files)
+    modes = unique(name for name in map(modes_file, data.values()) if name is not None and name in files)
     data |= _contents(source, files, modes, where)
     for name, text in data.items():
         path = directory / name
@@ -66,14 +64,3 @@ def _contents(source: Source, files: Files, names: Sequence[str], where: str) ->
         )
     objects = source.contents(files[name][1] for name in names)
     return {name: objects[files[name][1]] for name in names}
-
-
-def _modes_files(text: bytes) -> list[str]:
-    """The file that `modes` names, if it names one; what is wrong with the text is told when it is loaded."""
-    try:
-        tree, _ = parse(text, CONFIG_FILE)
-    except ProblemsFound:
-        return []
-    modes = tree.entries.get("modes") if isinstance(tree, Branch) else None
-    named = isinstance(modes, Scalar) and isinstance(modes.value, str)
-    return [posixpath.normpath(modes.text)] if named and isinstance(modes, Scalar) else []

@@ -108,6 +108,7 @@ def test_needs_are_read_of_each_tool(text: str, name: str, needs: set[str], path
         ({"pyproject.toml": b"[project\n"}, "can't be read"),
         ({"pyproject.toml": b"\xff\xfe"}, "can't be read"),
         ({"pyproject.toml": b"a = " + b"[" * 5000}, "can't be read"),
+        ({"pyproject.toml": b"[project]\nname = 'a'\n" + b"#" * 2_000_000}, "can't be read"),
         ({"pyproject.toml": b"[project]\nname = 'a'\ndynamic = ['dependencies']"}, "dynamic"),
         ({"pyproject.toml": b"[project]\nname = 'a'\ndynamic = ['optional-dependencies']"}, "dynamic"),
         ({"pyproject.toml": b"[project]\nname = 'a'\ndynamic = ['version']"}, ""),
