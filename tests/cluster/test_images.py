@@ -179,6 +179,7 @@ def test_a_build_leaves_nothing_behind(runner: Runner) -> None:
     assert sorted(path.name for path in scratch.iterdir()) == ["home", "image", "repository"]
     assert runner.podman("image", "ls", "--all", "--quiet").stdout == before
     assert runner.bed.containers() == []
+    assert not [path for path in Path("/tmp").glob("gpuci-podman-*") if path.owner() == "ci"]
 
 
 FAILING = [

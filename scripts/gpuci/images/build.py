@@ -53,7 +53,7 @@ def build_archive(
         str(archive),
         home=str(scratch / "home"),
         store=str(scratch / "store"),
-        state=tempfile.mkdtemp(prefix="gpuci-", dir="/tmp"),
+        state=tempfile.mkdtemp(prefix="gpuci-podman-", dir="/tmp"),
     )
     Path(scene.login).write_text('{"auths": {}}\n')
     # Where all of the context is left out, its directory is missing too.
@@ -119,7 +119,7 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """What the builder started may outlive it; the number of its group is not given away before all is gone."""
+    """End its whole group: what a builder started may outlive it."""
     os.killpg(process.pid, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         process.wait(_PATIENCE)

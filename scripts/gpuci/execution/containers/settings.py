@@ -87,7 +87,9 @@ def settings_of(container: Mapping[str, Any], *, gpus: int, job_dir: str) -> Set
         gpus=gpus,
         job_dir=job_dir,
     )
-    _raise([*_problems(settings), *_pyxis_problems(settings, bool(container["pull-credential-command"]))])
+    credential = bool(container["pull-credential-command"])
+    missing = _image_problems(settings, built=bool(container.get("build")))
+    _raise([*missing, *_problems(settings), *_pyxis_problems(settings, credential)])
     return settings
 
 
@@ -97,11 +99,18 @@ def _raise(problems: Sequence[str]) -> None:
         raise ConfigError(what, then="docs/slurm.md says what each runtime can do")
 
 
+def _image_problems(settings: Settings, built: bool) -> Iterator[str]:
+    if settings.runtime == "none" or settings.image:
+        return
+    what = f"container.runtime is {settings.runtime}, and container.image names no image"
+    yield (
+        f"{what}; container.build is for runs on GitHub: set build to null here, and image" if built else what
+    )
+
+
 def _problems(settings: Settings) -> Iterator[str]:
     if settings.runtime not in RUNTIMES:
         yield f"container.runtime {settings.runtime!r} is none of {', '.join(RUNTIMES)}"
-    if settings.runtime != "none" and not settings.image:
-        yield f"container.runtime is {settings.runtime}, and container.image names no image"
     for name, values in _lines(settings):
         if any(re.search(r"[\n\0]", value) for value in values):
             yield f"{name} holds a line break"

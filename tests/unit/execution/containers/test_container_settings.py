@@ -16,6 +16,7 @@ ID = "sha256:" + "b" * 64
     [
         ({"runtime": "lxc"}, "container.runtime 'lxc' is none of none, podman, docker, pyxis"),
         ({"image": None}, "container.runtime is podman, and container.image names no image"),
+        ({"image": None, "build": {"repository": "a.b/c"}}, "container.build is for runs on GitHub"),
         ({"image": "a\nb"}, "container.image holds a line break"),
         ({"python": "a\nb"}, "container.python holds a line break"),
         ({"user": "a\nb"}, "container.user holds a line break"),
