@@ -13,9 +13,16 @@ from collections.abc import Mapping, Sequence
 from gpuci.changes.locks import NAME as LOCK_NAME
 from gpuci.changes.model import Changes, Due, FileChange, Lock, Rules, Side
 from gpuci.changes.units import Units
+from gpuci.config.model import Config
 from gpuci.repository.globs import above, first_match, holds
 
 REASONS = 20  # that are told of everything; more say nothing new
+
+
+def rules_of(config: Config, files: Sequence[str]) -> Rules:
+    """What a configuration says of changes; `files` are those that it was read from."""
+    everything, ignore = config.changes["everything"], config.changes["ignore"]
+    return Rules(config.packages, tuple(everything), tuple(ignore), tuple(files))
 
 
 def everything(because: Sequence[str], rules: Rules, head: Side, ids: tuple[str, str] = ("", "")) -> Changes:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from gpuci.changes.model import Changes, Rules, Side
+from gpuci.changes.model import Changes, Side
 from gpuci.changes.narrow import narrowed
 from gpuci.changes.read import Files, Source, compare_trees
-from gpuci.changes.select import everything, select
+from gpuci.changes.select import everything, rules_of, select
 from gpuci.commands.common import Tree, find_tests
 from gpuci.commands.output import say
 from gpuci.config.load import CONFIG_FILE
@@ -42,7 +42,7 @@ def changes_since(args: argparse.Namespace, tree: Tree) -> Changes:
         taken = snapshot(tree.root, scratch / "snapshot")
         user = Git(tree.root, user_environment(os.environ))
         bases = _bases(user, args.base, taken)
-        rules = _rules(args, tree)
+        rules = rules_of(tree.config, list(_configuration(args, tree.root)))
         source = Source(bare_repository(scratch / "git", taken.objects, len(taken.tree)))
         prefix = user.line("rev-parse", "--show-prefix").rstrip("/")
         head = _head(source, taken, prefix)
@@ -109,12 +109,6 @@ def _is_there(source: Source, commit: str, prefix: str) -> bool:
         return source.git.line("cat-file", "-t", f"{commit}:{prefix}") == "tree"
     except GitFailed:
         return False
-
-
-def _rules(args: argparse.Namespace, tree: Tree) -> Rules:
-    section = tree.config.changes
-    files = tuple(_configuration(args, tree.root))
-    return Rules(tree.config.packages, tuple(section["everything"]), tuple(section["ignore"]), files)
 
 
 def _configuration(args: argparse.Namespace, root: Path) -> Iterator[str]:

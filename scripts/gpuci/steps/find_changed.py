@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 
 from gpuci.changes import document
-from gpuci.changes.model import Changes, Rules
+from gpuci.changes.model import Changes
+from gpuci.changes.select import rules_of
 from gpuci.config import document as config_document
 from gpuci.config.model import Config
 from gpuci.config.paths import path_fault, tidy_path
@@ -44,12 +45,6 @@ def run(step: Step) -> int:
     step.summary(changes_markdown.render(changes))
     _answer(step, subject, read.config, changes)
     return 0
-
-
-def rules_of(config: Config, files: tuple[str, ...]) -> Rules:
-    """What a configuration, read from these files, says of changes."""
-    section = config.changes
-    return Rules(config.packages, tuple(section["everything"]), tuple(section["ignore"]), files)
 
 
 def _root(step: Step) -> str:
