@@ -30,6 +30,7 @@ class Fake:
     users: dict[str, str] = field(default_factory=dict)
     readers: set[str] = field(default_factory=set)  # users that may not write
     realm: str = ""
+    uploads: str = ""  # another place that takes uploads, `http://host:port`
     faults: deque[int | str | None] = field(default_factory=deque)
     blobs: dict[tuple[str, str], bytes] = field(default_factory=dict)
     manifests: dict[tuple[str, str], tuple[bytes, str]] = field(default_factory=dict)
@@ -181,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             self._answer(200 if (name, rest) in blobs else 404, b"")
         elif self.command == "POST":
-            self._answer(202, b"", location=f"/v2/{name}/blobs/uploads/1?state=x")
+            self._answer(202, b"", location=f"{self.state.uploads}/v2/{name}/blobs/uploads/1?state=x")
         elif hashlib.sha256(body).hexdigest() == query["digest"][0].removeprefix("sha256:"):
             blobs[name, query["digest"][0]] = body
             self._answer(201, b"")

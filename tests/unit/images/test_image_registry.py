@@ -113,6 +113,40 @@ def test_the_password_goes_to_the_place_of_tokens_only(guarded: Side) -> None:
     assert {path.startswith("/token") for (_, path), header in sent if header.startswith("Basic")} == {True}
 
 
+def test_an_upload_on_another_host_gets_no_credential(guarded: Side) -> None:
+    with serving(Fake()) as elsewhere, Archive(guarded.archive) as archive:
+        guarded.fake.uploads = f"http://{elsewhere.host}"
+        blob = archive.blobs[0]
+        guarded.registry().upload(blob, lambda: archive.open(blob))
+    assert [verb for verb, _ in elsewhere.requests] == ["PUT"]
+    assert elsewhere.authorizations == [""]
+
+
+@pytest.mark.parametrize("place", ["https://127.0.0.1:1", "ftp://127.0.0.1:1"])
+def test_an_upload_by_another_protocol_is_refused(guarded: Side, place: str) -> None:
+    guarded.fake.uploads = place
+    with Archive(guarded.archive) as archive, pytest.raises(GpuciError) as caught:
+        guarded.registry().upload(archive.blobs[0], lambda: archive.open(archive.blobs[0]))
+    assert "wants an upload at" in caught.value.what
+
+
+def test_a_redirect_to_a_part_means_that_it_is_there(fake: Fake, archive: Callable[..., Path]) -> None:
+    fake.faults = deque([307])
+    side = Side(fake, archive())
+    with Archive(side.archive) as opened:
+        assert side.registry().has(opened.blobs[0])
+    assert len(fake.requests) == 1
+
+
+@pytest.mark.parametrize("verb", ["look", "push"])
+def test_no_other_redirect_is_followed(fake: Fake, archive: Callable[..., Path], verb: str) -> None:
+    side = Side(fake, archive())
+    fake.faults = deque([301] if verb == "look" else [None, 307])
+    with pytest.raises(RegistryError) as caught:
+        _ = side.registry().digest_of(TAG) if verb == "look" else side.push()
+    assert caught.value.status in (301, 307)
+
+
 @pytest.mark.parametrize(
     "realm", ["http://example.org/token", "ftp://127.0.0.1/token", "/token", "", "https:///x"]
 )

@@ -202,6 +202,22 @@ def test_the_builder_gets_the_inputs_and_no_secret(scene: Scene) -> None:
     assert not [name for name in facts["environ"] if name.startswith(("GITHUB_", "GPUCI_", "ACTIONS_"))]
 
 
+def test_docker_builds_where_it_is_asked_for(scene: Scene) -> None:
+    """Its archive is the output option's; nothing else is run."""
+    program = scene.directory / "bin/docker"
+    program.write_text(
+        f"#!{sys.executable} -I\nimport pathlib, shutil, sys\n"
+        "notes = pathlib.Path(__file__).parent\n(notes / 'argv').write_text(' '.join(sys.argv[1:]))\n"
+        "output = next(word for word in sys.argv if word.startswith('--output='))\n"
+        "shutil.copy(notes / 'image.tar', output.partition('dest=')[2])\n"
+    )
+    program.chmod(0o755)
+    built = scene.build(scene.commits["main"], builder="docker")
+    assert scene.push(scene.commits["main"], built["archive"])
+    assert (scene.directory / "bin/argv").read_text().startswith("buildx build ")
+    assert not scene.builds
+
+
 def test_what_the_builder_prints_is_no_command(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     scene.build(scene.commits["main"])
     printed = capsys.readouterr().out
