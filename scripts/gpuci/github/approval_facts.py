@@ -24,7 +24,8 @@ class Facts(NamedTuple):
     `quiet`: whether the label was set long enough after the commit was pushed. `recorded`: an approval stands
     on this commit; `appeared`: it came while this run waited. `status`: state of the commit's status `gpuci`,
     empty if none. `environment`: what is wrong with its protection. `labeled`: the pull request has our
-    label. The last four are for texts. Whether it is a draft plays no part.
+    label now, or had it when it was pushed to. The last four are for texts. Whether it is a draft plays no
+    part.
     """
 
     event: str

@@ -150,6 +150,13 @@ REFUSED: tuple[Row, ...] = (
         "look at the commit that is, and approve that one",
     ),
     Row(
+        "label-gone",
+        "our label was set, and is not on the pull request now",
+        lambda f: _by_label(f) and not f.labeled,
+        "the label {label} was taken off again",
+        "set it again",
+    ),
+    Row(
         "not-a-person",
         "asked for by an app, a bot, or the token of a workflow",
         lambda f: _first(f) and not f.user,
@@ -227,8 +234,8 @@ STARTED: tuple[Row, ...] = (
     ),
     Row(
         "approved-by-label",
-        "our label was set by a person with write access, on the head, long enough after its push",
-        lambda f: _by_label(f) and f.quiet == "kept" and _by_a_writer(f),
+        "our label was set by a person with write access, on the head, long enough after its push, and is on",
+        lambda f: _by_label(f) and f.labeled and f.quiet == "kept" and _by_a_writer(f),
         "approved by @{actor}, who set the label {label}",
         approved=True,
         record="approve",

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from gpuci.errors import GpuciError
+from gpuci.github.approval_facts import quiet
 from gpuci.github.client import APPROVAL_CONTEXT, Client, CommitStatus
 
 _TOLD = re.compile(r"approved by @(?P<login>[A-Za-z0-9_-]{1,100}) \((?P<door>[a-z]{1,20})\)")
@@ -54,9 +55,13 @@ def approve(client: Client, sha: str, login: str, door: str, target_url: str = "
     client.set_status(sha, APPROVAL_CONTEXT, "success", f"approved by @{login} ({door})", target_url)
 
 
-def revoke(client: Client, sha: str, login: str, target_url: str = "") -> bool:
-    """Take the approval of a commit back; False if none stood. Raises ApiError."""
-    if approved(client, sha) is None:
+def revoke(client: Client, sha: str, login: str, target_url: str = "", *, but_after: str = "") -> bool:
+    """Take the approval of a commit back; False if none stood. Raises ApiError.
+
+    `but_after` (ISO 8601): one that was recorded after this time stays.
+    """
+    found = approved(client, sha)
+    if found is None or quiet(found.at, [but_after], 1) == "kept":
         return False
     client.set_status(sha, APPROVAL_CONTEXT, "failure", f"revoked by @{login}", target_url)
     return True

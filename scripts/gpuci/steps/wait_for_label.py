@@ -95,7 +95,8 @@ def _with_live(work: _Work, facts: Facts) -> Facts:
     live = work.live = pull_request_of(document)
     if facts.event == "workflow_dispatch":
         work.subject = with_pull_request(work.subject, document)
-        facts = facts._replace(fork=work.subject.fork, labeled=work.given.label in live.labels)
+        facts = facts._replace(fork=work.subject.fork)
+    facts = facts._replace(labeled=work.given.label in live.labels)
     return facts._replace(head=live.head_sha == work.subject.sha, open=live.open)
 
 
@@ -111,7 +112,8 @@ def _with_record(work: _Work, facts: Facts) -> Facts:
 
 def _with_permission(work: _Work, facts: Facts) -> Facts:
     """What an approval takes, asked for only where it can still make a difference."""
-    if not (facts.open and facts.head and facts.user):
+    gone = facts.event != "workflow_dispatch" and not facts.labeled
+    if gone or not (facts.open and facts.head and facts.user):
         return facts
     facts = facts._replace(permission=work.client.permission(facts.actor))
     if facts.event == "workflow_dispatch":
@@ -151,7 +153,7 @@ def _waited(work: _Work, facts: Facts) -> Facts:
 def _act(work: _Work, decision: Decision, facts: Facts) -> None:
     """Write down what was decided. Only a record that can't be written is an error."""
     if decision.record == "revoke":
-        _revoke(work)
+        _revoke(work, facts)
     elif decision.record == "approve":
         door = "dispatch" if facts.event == "workflow_dispatch" else "label"
         record.approve(work.client, work.subject.sha, facts.actor, door, _links(work).run_url)
@@ -164,11 +166,16 @@ def _act(work: _Work, decision: Decision, facts: Facts) -> None:
         work.step.warning(error.page())
 
 
-def _revoke(work: _Work) -> None:
-    """On the commit that the event tells, and on the one that is the head by now."""
+def _revoke(work: _Work, facts: Facts) -> None:
+    """On the commit that the event tells, and on the one that is the head by now.
+
+    The label may have been set again, and the run of that may be the faster one: what it approved stays.
+    """
+    pull = work.subject.pull_request
+    since = pull.updated_at if pull and facts.labeled else ""
     heads = {work.subject.sha, work.live.head_sha if work.live else work.subject.sha}
     for sha in sorted(heads):
-        record.revoke(work.client, sha, work.subject.actor, _links(work).run_url)
+        record.revoke(work.client, sha, work.subject.actor, _links(work).run_url, but_after=since)
 
 
 def _set_pending(work: _Work, decision: Decision, facts: Facts) -> None:

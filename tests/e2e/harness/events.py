@@ -40,6 +40,9 @@ def _base(repository: Repository, actor: str) -> dict[str, Any]:
 
 def pull_request(repository: Repository, pull: Pull, action: str, actor: str, *, label: str = LABEL) -> Event:
     """`pull_request_target`, with the pull request as it is now; it runs on the default branch."""
+    if action in ("labeled", "unlabeled"):
+        others = [one for one in pull.labels if one != label]
+        pull.labels = [*others, label] if action == "labeled" else others
     payload = {
         **_base(repository, actor),
         "action": action,

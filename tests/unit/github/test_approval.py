@@ -35,6 +35,7 @@ ACTIONS = [
 BOTH = (False, True)
 YES_NO = [
     "rerun", "affected", "fork", "head", "open", "user", "writer", "recorded", "appeared", "unprotected",
+    "labeled",
 ]  # fmt: skip
 
 
@@ -74,7 +75,7 @@ def approves(f: Facts) -> bool:
     """The one statement of when an approval is made."""
     person = f.user and f.permission == "write"
     exact = f.open and f.head
-    calm = f.quiet == "kept" or not asked_by_label(f)
+    calm = (f.quiet == "kept" and f.labeled) or not asked_by_label(f)
     return asked(f) and not f.rerun and person and exact and calm
 
 
@@ -139,9 +140,10 @@ FACTS = st.builds(
 
 
 @given(FACTS, st.sampled_from(["", "pending", "success", "failure"]), st.booleans(), st.booleans())
-def test_what_a_status_and_labels_are_changes_no_decision(
+def test_what_a_status_is_and_a_label_of_other_events_changes_no_decision(
     one: Facts, status: str, labeled: bool, remove: bool
 ) -> None:
+    labeled = one.labeled if asked_by_label(one) else labeled
     other = decide(one._replace(status=status, labeled=labeled, remove_on_push=remove))
     assert (other.row, other.record) == (decide(one).row, decide(one).record)
 
@@ -157,7 +159,7 @@ def test_no_name_is_a_format(one: Facts, name: str) -> None:
     + [(name, False) for name in ("triage", "read", "none", "", "Write")],
 )
 def test_who_has_write_access(permission: str, writes: bool) -> None:
-    one = facts(KINDS[1], ACTIONS[0], head=True, open=True, user=True, quiet="kept")
+    one = facts(KINDS[1], ACTIONS[0], head=True, open=True, user=True, quiet="kept", labeled=True)
     decision = decide(one._replace(permission=permission, actor="eve"))
     assert decision.approved == writes
     assert decision.row == ("approved-by-label" if writes else "no-write-access")
@@ -173,7 +175,9 @@ def test_what_is_not_known_is_refused() -> None:
 
 # --- the cases of the issue, by their names
 
-GOOD: dict[str, Any] = {"head": True, "open": True, "user": True, "quiet": "kept", "fork": True}
+GOOD: dict[str, Any] = {
+    "head": True, "open": True, "user": True, "quiet": "kept", "fork": True, "labeled": True
+}  # fmt: skip
 LABELED = ("labeled", True)
 
 
@@ -186,6 +190,7 @@ LABELED = ("labeled", True)
         pytest.param(KINDS[1], LABELED, GOOD | {"writer": False}, "no-write-access", id="stranger"),
         pytest.param(KINDS[1], LABELED, GOOD | {"user": False}, "not-a-person", id="bot"),
         pytest.param(KINDS[1], LABELED, GOOD | {"open": False}, "closed", id="closed"),
+        pytest.param(KINDS[1], LABELED, GOOD | {"labeled": False}, "label-gone", id="label-on-and-off"),
         pytest.param(KINDS[1], LABELED, GOOD | {"head": False}, "head-moved", id="label-then-push"),
         pytest.param(KINDS[1], LABELED, GOOD | {"quiet": "broken"}, "too-soon", id="push-then-label-at-once"),
         pytest.param(KINDS[1], LABELED, GOOD | {"quiet": "unknown"}, "push-time-unknown", id="no-suite"),
@@ -209,6 +214,9 @@ LABELED = ("labeled", True)
             id="re-run-after-push",
         ),
         pytest.param(KINDS[2], ("", False), GOOD, "approved-by-dispatch", id="dispatch"),
+        pytest.param(
+            KINDS[2], ("", False), GOOD | {"labeled": False}, "approved-by-dispatch", id="dispatch-unlabeled"
+        ),
         pytest.param(KINDS[2], ("", False), GOOD | {"quiet": "unknown"}, "approved-by-dispatch", id="new"),
         pytest.param(KINDS[2], ("", False), GOOD | {"head": False}, "head-moved", id="dispatch-of-old"),
         pytest.param(KINDS[2], ("", False), GOOD | {"user": False}, "not-a-person", id="dispatch-by-a-token"),

@@ -165,6 +165,10 @@ def closed(world: World) -> None:
     world.pull.state = "closed"
 
 
+def unlabeled(world: World) -> None:
+    world.pull.labels = []
+
+
 def no_suite(world: World) -> None:
     world.repository.check_suites.clear()
 
@@ -185,10 +189,11 @@ def same(world: World) -> None:
         ("app[bot]", same, "not-a-person", "no person"),
         ("ada", moved, "head-moved", "not the head"),
         ("ada", closed, "closed", "not open"),
+        ("ada", unlabeled, "label-gone", "was taken off again"),
         ("ada", no_suite, "push-time-unknown", "does not tell when"),
         ("ada", late_suite, "too-soon", "was not there for 10 s"),
     ],
-    ids=["triage", "stranger", "bot", "label-then-push", "closed", "no-suite", "late-suite"],
+    ids=["triage", "stranger", "bot", "label-then-push", "closed", "on-and-off", "no-suite", "late-suite"],
 )
 def test_a_label_that_approves_nothing_says_why_and_writes_no_record(
     world: World, capsys: pytest.CaptureFixture[str], sender: str, change: Change, row: str, told: str
@@ -263,6 +268,7 @@ def test_nobody_asked(world: World, action: str) -> None:
 def test_another_label_is_not_ours_and_ours_can_have_another_name(world: World) -> None:
     assert world.run(world.pull_event(label="bug"))[1]["decision"] == "other-label"
     world.inputs["LABEL"] = "bug"
+    world.pull.labels = ["bug"]
     assert world.run(world.pull_event(label="bug"))[1]["approved"] == "true"
 
 
@@ -278,6 +284,29 @@ def test_the_label_taken_off_takes_the_approval_back_on_both_commits(world: Worl
         == world.newest("gpuci/approved", OLD)
         == ("failure", "revoked by @tri")
     )
+
+
+@pytest.mark.parametrize(
+    ("recorded", "labels", "state"),
+    [
+        ("2026-11-30T10:05:30Z", ["run-gpu-tests"], "success"),
+        ("2026-11-30T10:05:30Z", [], "failure"),
+        (LABELLED, ["run-gpu-tests"], "failure"),
+        ("2026-11-30T10:04:00Z", ["run-gpu-tests"], "failure"),
+        ("", ["run-gpu-tests"], "failure"),
+    ],
+    ids=["set-again-and-approved", "on-and-off", "same-second", "approved-before", "no-time"],
+)
+def test_the_label_off_and_on_again(world: World, recorded: str, labels: list[str], state: str) -> None:
+    """Two events, whose runs may end in any order; anybody with triage can set the label again."""
+    environ = world.pull_event("unlabeled")
+    world.put("gpuci/approved", "success", "approved by @ada (label)")
+    world.repository.statuses[HEAD][-1]["created_at"] = recorded
+    world.pull.labels = labels
+    assert world.run(environ)[1]["decision"] == "revoked"
+    found = world.newest("gpuci/approved")
+    assert found is not None
+    assert found[0] == state
 
 
 def test_an_approval_is_taken_back_also_where_no_test_can_be_affected(world: World) -> None:
