@@ -69,6 +69,11 @@ def compare_trees(source: Source, base: Files, head: Files) -> Compared:
     )
 
 
+def telling(files: Files) -> list[str]:
+    """The ids of the objects that a selection reads of a tree."""
+    return list(_described(files).values())
+
+
 def _described(files: Files) -> dict[tuple[str, str], str]:
     """The objects that say something of a tree: files of projects, and links."""
     return {

@@ -69,6 +69,7 @@ class Repository:
     ) -> None:
         self.directory = directory
         self.git: Git = bare_repository(directory, (), 40)
+        self._brought: set[str] = set()
         self._say = say
         self._sleep = sleep
 
@@ -91,13 +92,15 @@ class Repository:
         return tuple(self.git.line("rev-parse", "--verify", f"{_OURS}{name}^{{commit}}") for name in wanted)
 
     def bring(self, url: str, token: str, object_ids: Sequence[str], *, filter_: str = "blob:none") -> None:
-        """Fetch objects that a filter left out: trees (with the trees below them) or files.
+        """Fetch objects that a filter left out: trees (with the trees below them) or files; each once.
 
         As git's own `fetch_objects` does (promisor-remote.c): where it tells what is here already, it takes
         the commit for whole and fetches nothing.
         """
-        if object_ids:
-            self._fetch(url, token, sorted(set(object_ids)), _filter(filter_), _TELL_NOTHING)
+        due = sorted(set(object_ids) - self._brought)
+        if due:
+            self._fetch(url, token, due, _filter(filter_), _TELL_NOTHING)
+            self._brought.update(due)
 
     def has(self, sha: str) -> bool:
         """Whether a commit is here."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from gpuci.changes import document
 from gpuci.changes.model import Changes
+from gpuci.changes.read import telling
 from gpuci.changes.select import rules_of
 from gpuci.config import document as config_document
 from gpuci.config.model import Config
@@ -21,7 +22,6 @@ from gpuci.reporting import changes_markdown, changes_text
 from gpuci.steps import configuration
 from gpuci.steps.changed_base import configuration_ref
 from gpuci.steps.changed_tree import Remote, changes_of, remote_of
-from gpuci.steps.configuration import Configuration
 
 VARIABLES: Mapping[str, str] = {
     "GPUCI_CONFIG": "configuration files below root, one a line; later ones lie over earlier ones",
@@ -38,8 +38,11 @@ def run(step: Step) -> int:
     subject = _subject(step)
     remote = remote_of(step, subject.repository, _root(step))
     step.say(f"the commit is {subject.sha} ({subject.key})")
-    read = _configuration(step, subject, remote, names)
-    head = remote.files(subject.sha)
+    trusted, where = _fetched(step, subject, remote)
+    files, head = remote.files(trusted), remote.files(subject.sha)
+    # All at once: each fetch is a way to the server and back.
+    remote.source.bring([*telling(head), *(files[name][1] for name in names if name in files)])
+    read = configuration.read(remote.source, files, names, step.scratch() / "configuration", where)
     changes = changes_of(remote, subject, head, rules_of(read.config, read.files))
     step.say(changes_text.render(changes))
     step.summary(changes_markdown.render(changes))
@@ -66,8 +69,8 @@ def _subject(step: Step) -> Subject:
     return with_pull_request(subject, client_of(step).pull_request(subject.pull_request.number))
 
 
-def _configuration(step: Step, subject: Subject, remote: Remote, names: tuple[str, ...]) -> Configuration:
-    """Fetch the commits that have to be there, and read the configuration of the one that counts."""
+def _fetched(step: Step, subject: Subject, remote: Remote) -> tuple[str, str]:
+    """Fetch the commits that have to be there; returns the one whose configuration counts, and its name."""
     ref = configuration_ref(subject)
     if ref:
         trusted, _ = remote.fetch(ref, subject.sha)
@@ -76,8 +79,7 @@ def _configuration(step: Step, subject: Subject, remote: Remote, names: tuple[st
         (trusted,) = remote.fetch(subject.sha)
         where = f"commit {trusted[:12]}"
     step.say(f"the configuration is that of {where}")
-    files = remote.files(trusted)
-    return configuration.read(remote.source, files, names, step.scratch() / "configuration", where)
+    return trusted, where
 
 
 def _answer(step: Step, subject: Subject, config: Config, changes: Changes) -> None:
