@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from gpuci.errors import ConfigError
@@ -18,6 +19,7 @@ from gpuci.reporting.text import clip, one_line
 
 VERDICT_CONTEXT = "gpuci"
 APPROVAL_CONTEXT = "gpuci/approved"
+_BRANCHES = 3  # looked at, a request each
 _DESCRIPTION = 140  # docs.github.com/rest/commits/statuses; longer is refused
 
 
@@ -90,9 +92,15 @@ class Client(Api):
         path = f"{join('environments', environment)}/deployment-branch-policies"
         return [str(_mapping(one).get("name", "")) for one in self.items(path, "branch_policies")]
 
-    def has_protected_branches(self) -> bool:
-        """Whether any branch is protected, by a protection rule or a ruleset."""
-        return any(True for _ in self.items("branches", protected="true", per_page=1))
+    def has_protection_rule(self) -> bool:
+        """Whether a branch protection rule is known to exist.
+
+        A job's token can't read these rules, and `protected` counts rulesets too: of a branch that no ruleset
+        is about it means a rule.
+        """
+        found = self.items("branches", protected="true", per_page=_BRANCHES)
+        names = (str(_mapping(one).get("name", "")) for one in islice(found, _BRANCHES))
+        return any(not self.get(join("rules", "branches", name), per_page=1) for name in names)
 
     def comments(self, number: int) -> Iterator[Comment]:
         """The comments of a pull request, oldest first; pages are fetched as they are read."""

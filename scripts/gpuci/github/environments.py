@@ -1,22 +1,23 @@
 """Whether an environment keeps the key from workflows that nobody reviewed.
 
 Source: docs.github.com, "Managing environments for deployment" and "Deployments and environments". A job
-that names a missing environment creates it without protection. With "protected branches only" and no
-protected branch, all branches may deploy. A branch's workflow is its own, so who can push a branch that may
-deploy can print the key; under `pull_request` that branch is `refs/pull/N/merge`.
+that names a missing environment creates it without protection. With "protected branches only" and no branch
+protection rule, all branches may deploy, whatever rulesets there are. A branch's workflow is its own, so who
+can push a branch that may deploy can print the key; under `pull_request` that branch is `refs/pull/N/merge`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from gpuci.github.client import Client
 from gpuci.reporting.text import clip, one_line
 
-_ANY = re.compile(r"[*?/!^\[\]]*")
-_PULLS = re.compile(r"(refs/)?pull/.*")
+# Names that nobody means: a pattern that admits one admits about any.
+_NOBODYS = ("", "q7-nobody-means", "q7/nobody-means")
+_PULLS = ("refs/pull/7/merge", "pull/7/merge")
 
 
 def problem(client: Client, name: str) -> str:
@@ -29,15 +30,13 @@ def problem(client: Client, name: str) -> str:
         name,
         document,
         patterns=patterns,
-        any_protected=by_protection and client.has_protected_branches(),
+        any_rule=by_protection and client.has_protection_rule(),
     )
 
 
-def judge(
-    name: str, document: Mapping[str, Any] | None, *, patterns: Sequence[str], any_protected: bool
-) -> str:
+def judge(name: str, document: Mapping[str, Any] | None, *, patterns: Sequence[str], any_rule: bool) -> str:
     """The same of the environment's document (None: there is none), its own branch patterns, and whether the
-    repository has any protected branch. Pure."""
+    repository has any branch protection rule. Pure."""
     told = clip(one_line(name), 100)
     if document is None:
         return f"the environment {told} is missing: the first job that names it creates it without protection"
@@ -47,19 +46,26 @@ def judge(
     if policy.get("custom_branch_policies") is True:
         return _of_patterns(told, patterns)
     if policy.get("protected_branches") is True:
-        unprotected = f"the environment {told} admits protected branches, and no branch is: that admits all"
-        return "" if any_protected else unprotected
+        unprotected = (
+            f"the environment {told} admits protected branches, and no branch is by a protection rule"
+        )
+        return "" if any_rule else f"{unprotected} (a ruleset is none): that admits all"
     return f"the environment {told} is not protected: any branch's workflow can use its key"
 
 
 def _of_patterns(name: str, patterns: Sequence[str]) -> str:
     if not patterns:
         return f"the environment {name} admits no branch: its list of branches is empty"
-    wide = next((one for one in patterns if _ANY.fullmatch(one) or _PULLS.fullmatch(one)), None)
+    wide = next((one for one in patterns if _admits(one, (*_NOBODYS, *_PULLS))), None)
     if wide is None:
         return ""
-    who = "each pull request, with its own workflow" if _PULLS.fullmatch(wide) else "any branch"
+    who = "any branch" if _admits(wide, _NOBODYS) else "each pull request, with its own workflow"
     return f"the environment {name} is not protected: its pattern {clip(one_line(wide), 60)} admits {who}"
+
+
+def _admits(pattern: str, names: Sequence[str]) -> bool:
+    """GitHub's patterns are Ruby's File.fnmatch; a `*` stops at `/` there, and here it does not."""
+    return any(fnmatchcase(name, pattern.replace("[^", "[!")) for name in names)
 
 
 def _policy(document: Mapping[str, Any] | None) -> Mapping[str, Any]:

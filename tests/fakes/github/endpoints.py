@@ -153,7 +153,7 @@ def branch_policies(asked: Asked) -> Reply:
 
 def branches(asked: Asked) -> Reply:
     one = asked.repository
-    names = sorted({one.default_branch, *one.branches, *one.protected_branches})
+    names = sorted({one.default_branch, *one.branches, *one.protected_branches, *one.rules})
     documents = [branch_document(asked, name) for name in names]
     wanted = asked.query.get("protected")
     return paged(asked, [d for d in documents if wanted is None or str(d["protected"]).lower() == wanted])
@@ -168,7 +168,7 @@ def branch(asked: Asked) -> Reply:
 
 def branch_document(asked: Asked, name: str) -> dict[str, Any]:
     one = asked.repository
-    protected = name in one.protected_branches
+    protected = name in one.protected_branches or bool(one.rules.get(name))  # GitHub tells both as one
     return {"name": name, "commit": {"sha": one.branches.get(name, "0" * 40)}, "protected": protected}
 
 

@@ -58,8 +58,8 @@ class Repository:
     statuses: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # newest last
     environments: dict[str, dict[str, Any]] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)  # name -> SHA
-    protected_branches: list[str] = field(default_factory=list)
-    rules: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # branch -> active rules
+    protected_branches: list[str] = field(default_factory=list)  # by branch protection rules
+    rules: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # branch -> active rules of rulesets
     comments: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     workflows: dict[str, list[str]] = field(default_factory=dict)
     dispatches: list[dict[str, Any]] = field(default_factory=list)

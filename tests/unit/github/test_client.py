@@ -175,10 +175,31 @@ def test_an_environment(client: Client) -> None:
     assert client.environment("none") is None
 
 
-def test_protected_branches(server: Server, client: Client, shop: Repository) -> None:
-    assert not client.has_protected_branches()
-    shop.protected_branches = ["main"]
-    assert client.has_protected_branches()
+@pytest.mark.parametrize(
+    ("by_rule", "by_ruleset", "known", "requests"),
+    [
+        ([], [], False, 1),
+        (["main"], [], True, 2),
+        ([], ["main"], False, 2),
+        (["main"], ["main"], False, 2),
+        (["rel/1"], ["main"], True, 3),
+        (["z"], ["a", "b", "c"], False, 4),
+    ],
+    ids=["none", "a-rule", "a-ruleset", "both-at-once", "one-each", "too-many"],
+)
+def test_a_ruleset_is_no_protection_rule(
+    server: Server,
+    client: Client,
+    shop: Repository,
+    by_rule: list[str],
+    by_ruleset: list[str],
+    known: bool,
+    requests: int,
+) -> None:
+    shop.protected_branches = by_rule
+    shop.rules = {name: [{"type": "deletion"}] for name in by_ruleset}
+    assert client.has_protection_rule() == known
+    assert len(server.requests) == requests
 
 
 # --- comments and labels
@@ -275,7 +296,7 @@ CALLS: dict[str, tuple[str, Callable[[Client], object]]] = {
     "check_suites": ("checks: read", lambda c: c.check_suites(SHA)),
     "environment": ("actions: read", lambda c: c.environment("bare")),
     "branch_policies": ("actions: read", lambda c: c.branch_policies("bare")),
-    "has_protected_branches": ("contents: read", lambda c: c.has_protected_branches()),
+    "has_protection_rule": ("contents: read", lambda c: c.has_protection_rule()),
     "comments": ("pull-requests: read", lambda c: list(c.comments(3))),
     "add_comment": ("pull-requests: write", lambda c: c.add_comment(3, "x")),
     "edit_comment": ("pull-requests: write", lambda c: c.edit_comment(7, "x")),

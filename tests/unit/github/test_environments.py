@@ -23,7 +23,7 @@ def document(policy: dict[str, bool] | None, *rules: dict[str, Any]) -> dict[str
 
 
 @pytest.mark.parametrize(
-    ("given", "patterns", "any_protected", "told"),
+    ("given", "patterns", "any_rule", "told"),
     [
         pytest.param(None, [], True, "is missing", id="missing"),
         pytest.param(document(None), [], True, "any branch's workflow", id="no-rule"),
@@ -37,25 +37,29 @@ def document(policy: dict[str, bool] | None, *rules: dict[str, Any]) -> dict[str
         pytest.param(document(PROTECTED), [], False, "no branch is", id="protected-but-none-is"),
         pytest.param(document(SELECTED), ["main"], False, "", id="selected"),
         pytest.param(document(SELECTED), ["main", "gpuci/*", "v*"], False, "", id="mirror-branches"),
+        pytest.param(document(SELECTED), ["gh-readonly-queue/main/*", "m*"], False, "", id="queue"),
         pytest.param(document(SELECTED), [], False, "admits no branch", id="selected-but-none"),
         *(
             pytest.param(document(SELECTED), ["main", wide], True, "admits any branch", id=f"pattern-{wide}")
-            for wide in ("*", "**", "**/*", "*/*", "?*", "")
+            for wide in ("*", "**", "**/*", "*/*", "?*", "[a-z]*", "[^x]*", "*-*", "")
         ),
-        pytest.param(document(SELECTED), ["refs/pull/*/merge"], True, "its own workflow", id="pulls"),
+        *(
+            pytest.param(document(SELECTED), [wide], True, "its own workflow", id=f"pulls-{wide}")
+            for wide in ("refs/pull/*/merge", "pull/*", "ref*/pull/**", "refs/*/*/merge", "*/merge")
+        ),
         pytest.param(document(SELECTED, REVIEWERS), ["*"], False, "", id="any-branch-but-reviewed"),
     ],
 )
 def test_what_counts_as_protection(
-    given: dict[str, Any] | None, patterns: list[str], any_protected: bool, told: str
+    given: dict[str, Any] | None, patterns: list[str], any_rule: bool, told: str
 ) -> None:
-    found = judge("gpu", given, patterns=patterns, any_protected=any_protected)
+    found = judge("gpu", given, patterns=patterns, any_rule=any_rule)
     assert told in found
     assert bool(found) == bool(told)
 
 
 def test_a_name_is_one_line_without_commands() -> None:
-    assert "\n" not in judge("a\n::error::b", None, patterns=[], any_protected=False)
+    assert "\n" not in judge("a\n::error::b", None, patterns=[], any_rule=False)
 
 
 @pytest.fixture
@@ -88,7 +92,7 @@ def client(server: Server, token: str = "good") -> Client:
         ("selected", [], "", 2),
         ("wide", [], "any branch", 2),
         ("protected", [], "no branch is", 2),
-        ("protected", ["main"], "", 2),
+        ("protected", ["main"], "", 3),
     ],
     ids=["missing", "open", "selected", "wide", "none-protected", "protected"],
 )
@@ -98,6 +102,12 @@ def test_what_github_tells(
     repository.protected_branches = protected
     found = problem(client(server), name)
     assert (bool(found), told in found, len(server.requests)) == (bool(told), True, requests)
+
+
+def test_a_ruleset_alone_protects_no_environment(server: Server, repository: Repository) -> None:
+    """GitHub calls the branch protected, and lets every branch deploy."""
+    repository.rules = {"main": [{"type": "pull_request"}]}
+    assert "a ruleset is none" in problem(client(server), "protected")
 
 
 def test_a_token_that_may_not_look_is_told_the_permission(server: Server) -> None:
