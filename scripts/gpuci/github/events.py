@@ -119,7 +119,9 @@ def _of_push(payload: Payload, environ: Mapping[str, str]) -> Subject:
         )
     before = _text(payload, "before")
     base = before if _SHA.fullmatch(before) and before.strip("0") else ""  # a new branch has none
-    subject = _common("push", payload, environ, sha=_checked(sha or _own_sha(environ)), ref=ref)
+    if ref.startswith("refs/tags/") or not sha:
+        sha = _own_sha(environ)  # `after` is the id of an annotated tag, not of its commit
+    subject = _common("push", payload, environ, sha=_checked(sha), ref=ref)
     return replace(subject, base=base)
 
 

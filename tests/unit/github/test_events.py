@@ -84,6 +84,9 @@ GROUP = {"head_sha": HEAD, "base_sha": BASE, "head_ref": "refs/heads/gh-readonly
         pytest.param(
             "push", {**PUSH, "before": ZERO}, HEAD, "", "refs/heads/topic", "branch-topic", id="new-branch"
         ),
+        pytest.param(
+            "push", {**PUSH, "ref": "refs/tags/v1"}, OTHER, BASE, "refs/tags/v1", "tag-v1", id="annotated-tag"
+        ),
         pytest.param("merge_group", {"merge_group": GROUP}, HEAD, BASE, GROUP["head_ref"], None, id="queue"),
         pytest.param("schedule", {}, OTHER, "", "refs/heads/main", "branch-main", id="schedule"),
         pytest.param("workflow_dispatch", {}, OTHER, "", "refs/heads/main", "branch-main", id="dispatch"),
