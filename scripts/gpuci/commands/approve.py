@@ -16,7 +16,7 @@ from typing import Any
 from gpuci.commands.output import say
 from gpuci.errors import ConfigError
 from gpuci.github import remotes
-from gpuci.github.addresses import join
+from gpuci.github.addresses import checked_url, join, login_host
 from gpuci.github.client import Client
 from gpuci.github.events import full_sha, pull_number, pull_request_of
 from gpuci.github.messages import ApiError
@@ -70,7 +70,8 @@ def _client(repository: str | None, environ: Mapping[str, str]) -> Client:
             why="a token goes to no host that only a clone's settings name",
             then=f"set GITHUB_API_URL=https://{host}/api/v3 if that is your GitHub Enterprise Server",
         )
-    return Client(api_url or f"https://api.{_HOST}", _token(environ), name, action="approve", say=say)
+    api_url = checked_url(api_url or f"https://api.{_HOST}")
+    return Client(api_url, _token(environ, login_host(api_url)), name, action="approve", say=say)
 
 
 def _from_remote() -> tuple[str, str]:
@@ -89,20 +90,19 @@ def _from_remote() -> tuple[str, str]:
     )
 
 
-def _token(environ: Mapping[str, str]) -> str:
+def _token(environ: Mapping[str, str], host: str) -> str:
     for name in _TOKENS:
         if environ.get(name):
             return environ[name].strip()
+    command = ["gh", "auth", "token", "--hostname", host]  # without it, the token of another host
     try:
-        done = subprocess.run(
-            ["gh", "auth", "token"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     except OSError:
         done = None
     if done is None or done.returncode != 0 or not done.stdout.strip():
         raise ConfigError(
             "there is no token for GitHub",
-            why=f"none of {', '.join(_TOKENS)} is set, and `gh auth token` gives none",
+            why=f"none of {', '.join(_TOKENS)} is set, and `{' '.join(command)}` gives none",
             then="gh auth login; or a fine-grained token with `actions: write` and `pull-requests: read`",
         )
     return done.stdout.strip()

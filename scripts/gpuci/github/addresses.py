@@ -40,6 +40,11 @@ def checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
+def login_host(api_url: str) -> str:
+    """The host that one logs in at: api.github.com is github.com's API, a server has its own at /api/v3."""
+    return (urlsplit(api_url).hostname or "").removeprefix("api.")
+
+
 def checked_repository(name: str) -> str:
     """`owner/name`. Raises ConfigError."""
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/(?!\.\.?$)[\w.-]+", name, re.ASCII):

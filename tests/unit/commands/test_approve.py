@@ -162,12 +162,12 @@ def test_outside_of_a_clone_the_repository_is_named(
     ("text", "code"), [("echo other", 0), ("exit 1", 2), ("echo", 2)], ids=["gh", "logged-out", "empty"]
 )
 @pytest.mark.usefixtures("server")
-def test_a_token_of_gh_is_taken(
+def test_the_token_that_gh_has_for_this_host_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: int
 ) -> None:
     program = tmp_path / "bin/gh"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\n[ "$*" = "auth token" ] || exit 9\n{text}\n')
+    program.write_text(f'#!/bin/sh\n[ "$*" = "auth token --hostname 127.0.0.1" ] || exit 9\n{text}\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
     monkeypatch.delenv("GH_TOKEN")

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuci.errors import ConfigError
-from gpuci.github.addresses import checked_repository, checked_token, checked_url, join, next_link, origin
+from gpuci.github.addresses import (
+    checked_repository,
+    checked_token,
+    checked_url,
+    join,
+    login_host,
+    next_link,
+    origin,
+)
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(
     lambda name: name not in (".", "..")
@@ -117,3 +125,16 @@ def test_a_token_that_is_none_is_refused_and_not_shown(token: str) -> None:
 )
 def test_origin(one: str, other: str, same: bool) -> None:
     assert (origin(one) == origin(other)) is same
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://api.github.com", "github.com"),
+        ("https://git.example.org/api/v3", "git.example.org"),
+        ("https://api.octo.ghe.com", "octo.ghe.com"),
+        ("http://127.0.0.1:8080", "127.0.0.1"),
+    ],
+)
+def test_the_host_that_one_logs_in_at(url: str, host: str) -> None:
+    assert login_host(url) == host
