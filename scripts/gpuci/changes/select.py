@@ -67,7 +67,7 @@ def _sorted(
             reasons.append(f"{path}: changes.everything has {glob}")
         elif first_match(rules.ignore, path) is not None:
             ignored.append(path)
-        elif units.of(path) is None and not units.below(path):
+        elif not units.homes(path):
             reasons.append(f"{path} is in no package")
         else:
             kept.append(path)
@@ -88,9 +88,7 @@ def _direct(paths: Sequence[str], units: Units, locks: Mapping[str, Lock | None]
         if lock is not None:
             _of_lock(path, lock, units, found)
             continue
-        around = units.of(path)
-        starts = [around] if around is not None else units.below(path)
-        for start in starts:
+        for start in units.homes(path):
             _spread(start, (path,), f"{path} changed", units, found)
     return found
 

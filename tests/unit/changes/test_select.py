@@ -276,6 +276,26 @@ def test_a_project_that_is_due_without_the_ones_inside_is_listed_by_its_parts() 
     assert found.tests[-1].because == ("libs/a/x.py", "libs/a", ".", "tests")
 
 
+@pytest.mark.parametrize("files", [["lib/shared.py"], ["lib/new.py"]], ids=["changed", "added"])
+def test_a_directory_that_the_change_makes_a_package_counts_as_what_it_was(files: list[str]) -> None:
+    """Or a change to code that all use, and nobody declares, would be tested nowhere."""
+    head = side([*PROJECTS, project("lib")], (*FILES, "lib/pyproject.toml"))
+    found = chosen([*files, "lib/pyproject.toml"], side(), head)
+    assert found.everything
+    assert "lib/pyproject.toml is in no package" in found.because
+
+
+def test_a_package_taken_out_of_another_counts_as_both() -> None:
+    head = side([*PROJECTS, project("packages/core/sub")], (*FILES, "packages/core/sub/pyproject.toml"))
+    base = side(files=(*FILES, "packages/core/sub/x.py"))
+    assert chosen(["packages/core/sub/x.py"], base, head).packages == ALL[1:]
+
+
+def test_a_directory_that_is_a_package_no_more_counts_as_what_it_is() -> None:
+    base = side([*PROJECTS, project("lib")], (*FILES, "lib/pyproject.toml"))
+    assert chosen(["lib/shared.py"], base, side()).everything
+
+
 def test_an_entry_inside_of_a_project_is_due_with_it() -> None:
     rules = Rules(("packages/core/tests", "packages/serve/tests/test_serve.py"))
     found = chosen(["packages/core/src/core.py"], rules=rules)
