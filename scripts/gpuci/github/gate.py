@@ -26,11 +26,13 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     **JOBS,
     "affected": ("true", "false"),  # a GPU test can be affected by the change
     "approved": ("true", "false"),  # this very commit was approved, or needs no approval
+    "environment": ("good", "unprotected"),  # unprotected: wait-for-label refused that of the key
     "push": ("true", "false"),  # an image was built that has to be pushed
     "plan": ("shards", "nothing-due", "nothing-found", "lost"),
     "results": VERDICTS,  # of all shards, held against the plan
 }
 Facts = Mapping[str, str]
+UNPROTECTED = "environment-unprotected"
 BY_RESULTS = "(results)"  # the verdict is that of the results
 
 
@@ -128,6 +130,14 @@ ROWS: tuple[Row, ...] = (
         "no GPU test can be affected by this change",
     ),
     _cancelled("wait-for-label", "keep-final"),
+    Row(
+        UNPROTECTED,
+        {"wait-for-label": ("failure",), "environment": ("unprotected",)},
+        "config_error",
+        "keep-final",
+        "the environment of the cluster's key is not protected, so nothing may run",
+        "protect it: Settings > Environments, Deployment branches: selected branches, the default one",
+    ),
     Row(
         "wait-for-label-failed",
         {"wait-for-label": ("failure",)},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuci.github.gate import BY_RESULTS, Decision
+from gpuci.github.gate import BY_RESULTS, UNPROTECTED, Decision
 from gpuci.model import Report
 from gpuci.reporting import markdown, summary
 from gpuci.reporting.links import Links
@@ -14,16 +14,16 @@ PARTIAL = "Only a part of the tests was asked for, so this run leaves the commit
 KEPT = "The commit has a result of an earlier run, which stays."
 
 
-def reason(decision: Decision, report: Report | None) -> str:
-    """Why the verdict is what it is; may hold texts of tests."""
+def reason(decision: Decision, report: Report | None, refusal: str = "") -> str:
+    """Why the verdict is what it is; may hold texts of tests. `refusal`: why wait-for-label let none run."""
     if decision.row.verdict == BY_RESULTS and report is not None:
         return report.reason
-    return decision.row.text
+    return (refusal if decision.row.name == UNPROTECTED else "") or decision.row.text
 
 
-def status_text(decision: Decision, report: Report | None) -> str:
+def status_text(decision: Decision, report: Report | None, refusal: str = "") -> str:
     """The description of the commit status: `failed: 2 failed, 236 passed`; who sets it cuts it."""
-    told = reason(decision, report)
+    told = reason(decision, report, refusal)
     if decision.row.verdict == BY_RESULTS and report is not None and summary.said_by_counts(report):
         told = summary.counts_text(report.counts)
     by = f" accepted by policy-{decision.verdict.replace('_', '-')}" if decision.accepted else ""
@@ -37,7 +37,7 @@ def final_report(decision: Decision, report: Report) -> Report:
 
 def remarks(decision: Decision, *, partial: bool = False, kept: bool = False, refusal: str = "") -> list[str]:
     """Markdown to stand below the verdict; `refusal` is why wait-for-label let nothing through."""
-    refused = refusal if decision.row.name == "unauthorized" else ""
+    refused = refusal if decision.row.name in ("unauthorized", UNPROTECTED) else ""
     why = f"wait-for-label: {inline_code(refused)}" if refused else ""
     then = f"**What now:** {decision.then}." if decision.then else ""
     policy = f"`policy-{decision.verdict.replace('_', '-')}` lets this pass." if decision.accepted else ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuci.errors import ConfigError
-from gpuci.github.gate import JOBS, RESULTS
+from gpuci.github.gate import JOBS, RESULTS, UNPROTECTED
 from gpuci.model import Plan
 
 
@@ -43,6 +43,12 @@ class Needs:
         """Whether this very commit was let through."""
         told = self.output("wait-for-label", "approved") == "true"
         return told and self.sha != "" and self.output("wait-for-label", "sha") == self.sha
+
+    @property
+    def environment(self) -> str:
+        """Whether wait-for-label refused the environment of the key; it has no other fault of that name."""
+        refused = self.output("wait-for-label", "decision") == UNPROTECTED
+        return "unprotected" if refused else "good"
 
     @property
     def ran(self) -> bool:
@@ -92,6 +98,7 @@ def facts_of(needs: Needs, plan: Plan | None, results: str | None) -> dict[str, 
         **needs.results,
         "affected": _flag(needs.output("find-changed", "affected") != "false"),
         "approved": _flag(needs.approved),
+        "environment": needs.environment,
         "push": _flag(needs.output("build-image", "push") == "true"),
         "plan": _plan_fact(needs, plan),
         "results": results or "infra",

@@ -33,13 +33,17 @@ VARIABLES = gate_input.VARIABLES
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What is to be told. `sha` and `pull_request` say where; `report` is None if no test could run."""
+    """What is to be told. `sha` and `pull_request` say where; `report` is None if no test could run.
+
+    `refusal`: why wait-for-label let nothing run.
+    """
 
     decision: Decision
     report: Report | None
     sha: str
     pull_request: int | None
     links: Links
+    refusal: str
 
 
 def run(step: Step) -> int:
@@ -48,8 +52,7 @@ def run(step: Step) -> int:
     outcome = _judge(step, given)
     faults: list[GpuciError] = []
     kept = _set_status(step, given, outcome, faults)
-    refusal = given.needs.output("wait-for-label", "reason")
-    notes = gate_text.remarks(outcome.decision, partial=given.partial, kept=kept, refusal=refusal)
+    notes = gate_text.remarks(outcome.decision, partial=given.partial, kept=kept, refusal=outcome.refusal)
     _leave(step, outcome, notes)
     _annotate(step, outcome)
     _keep_comment(step, given, outcome, notes)
@@ -69,7 +72,8 @@ def _judge(step: Step, given: GateInput) -> _Outcome:
         report = _report(plan, _found(given, plan))
     facts = facts_of(given.needs, plan, report.verdict if report else None)
     decision = decide(facts, given.policies)
-    return _Outcome(decision, report, sha, pull_request, _links(step, given, sha))
+    refusal = given.needs.output("wait-for-label", "reason")
+    return _Outcome(decision, report, sha, pull_request, _links(step, given, sha), refusal)
 
 
 def _about(step: Step, given: GateInput) -> tuple[str, int | None]:
@@ -143,7 +147,7 @@ def _set_status(step: Step, given: GateInput, outcome: _Outcome, faults: list[Gp
         client = client_of(step)
         if decision.status == "keep-final" and _is_final(client, outcome.sha):
             return True
-        text = gate_text.status_text(decision, outcome.report)
+        text = gate_text.status_text(decision, outcome.report, outcome.refusal)
         client.set_status(outcome.sha, VERDICT_CONTEXT, decision.state, text, outcome.links.run_url)
     except GpuciError as error:
         faults.append(error)
@@ -175,7 +179,8 @@ def _leave(step: Step, outcome: _Outcome, notes: list[str]) -> None:
 
 def _annotate(step: Step, outcome: _Outcome) -> None:
     decision, report = outcome.decision, outcome.report
-    text = "\n".join(filter(None, [gate_text.reason(decision, report), decision.then]))
+    told = gate_text.reason(decision, report, outcome.refusal)
+    text = "\n".join(filter(None, [told, decision.then]))
     title = f"GPU tests {summary.HEADLINES[decision.verdict]}"
     if decision.verdict == "passed":
         step.say(f"{title}: {text}")

@@ -20,6 +20,7 @@ KEEP_FINAL = {
     "find-changed-failed",
     "find-changed-skipped",
     "unaffected",
+    "environment-unprotected",
     "wait-for-label-failed",
     "wait-for-label-skipped",
     "nothing-due",
@@ -27,6 +28,7 @@ KEEP_FINAL = {
 GOOD = dict.fromkeys(JOBS, "success") | {
     "affected": "true",
     "approved": "true",
+    "environment": "good",
     "push": "true",
     "plan": "shards",
     "results": "passed",
@@ -86,6 +88,18 @@ def test_the_full_product() -> None:
             assert decision.verdict != "cancelled", facts
     assert met.keys() == {row.name for row in ROWS}, "a row that nothing reaches"
     assert sum(met.values()) > 500_000
+
+
+def test_an_environment_that_was_refused_is_told_as_that() -> None:
+    """And not as an approval that could not be found out; in no other state does it change anything."""
+    for result in JOBS["wait-for-label"]:
+        found, plain = (
+            decide({**GOOD, "approved": "false", "wait-for-label": result, "environment": value}, {})
+            for value in ("unprotected", "good")
+        )
+        assert found.verdict == plain.verdict
+        assert (found.row.name == "environment-unprotected") == (result == "failure")
+        assert found == plain or result == "failure"
 
 
 @pytest.mark.parametrize("job", JOBS)

@@ -54,6 +54,13 @@ def facts(plan: Plan | None = PLAN, results: str | None = "passed", **changed: A
         pytest.param(
             {"wait_for_label": {"sha": ""}, "find_changed": {"sha": ""}}, "approved", "false", id="no commit"
         ),
+        pytest.param({}, "environment", "good", id="environment"),
+        pytest.param(
+            {"wait_for_label": {"decision": "environment-unprotected"}},
+            "environment",
+            "unprotected",
+            id="open",
+        ),
         pytest.param({}, "affected", "true", id="affected"),
         pytest.param({"find_changed": {"affected": "false"}}, "affected", "false", id="not affected"),
         pytest.param({"find_changed": {"affected": ""}}, "affected", "true", id="affected, if not told"),

@@ -22,7 +22,7 @@ LOST = Report("infra", "shard 1: infra (no answer)", {"passed": 1}, (), (replace
 
 def decided(results: str = "passed", policies: dict[str, bool] | None = None, **jobs: str) -> Decision:
     facts = dict.fromkeys(JOBS, "success") | {"affected": "true", "approved": "true", "push": "false"}
-    facts |= {"plan": "shards", "results": results}
+    facts |= {"environment": "good", "plan": "shards", "results": results}
     facts |= {name.replace("_", "-"): result for name, result in jobs.items()}
     return decide(facts, policies or {})
 
@@ -113,3 +113,14 @@ def test_why_there_is_no_approval() -> None:
     first, _ = gate_text.remarks(refused, refusal="@mallory has no write access <b>")
     assert first == "wait-for-label: <code>&#64;mallory has no write access &#60;b&#62;</code>"
     assert gate_text.remarks(decided(), refusal="the label was set") == []
+
+
+def test_which_environment_is_refused_and_why() -> None:
+    refused = decided(approved="false", wait_for_label="failure", environment="unprotected")
+    why = "the environment gpu is missing"
+    assert gate_text.status_text(refused, None, why) == f"config error: {why}"
+    assert gate_text.reason(refused, None) == refused.row.text
+    first, then = gate_text.remarks(refused, refusal=why)
+    assert first == f"wait-for-label: <code>{why}</code>"
+    assert "Settings > Environments" in then
+    assert gate_text.status_text(decided(approved="false"), None, why) != f"config error: {why}"

@@ -17,6 +17,7 @@ from tests.fakes.github.state import Pull, Repository, State, Token
 from gpuci.config import document as config_document
 from gpuci.config.model import Config, Profile
 from gpuci.errors import ConfigError
+from gpuci.github.approval_table import UNPROTECTED
 from gpuci.github.gate import JOBS
 from gpuci.github.step import Step
 from gpuci.model import Plan, Shard, ShardRun, Unit
@@ -331,6 +332,27 @@ def test_without_approval_nothing_is_said_of_the_commit(
     assert gate.status[0] == before
     assert "## ❌ GPU tests not run: nobody approved this commit" in gate.summary
     assert "the summary of wait-for-label says who can, and how" in gate.summary
+
+
+@pytest.mark.parametrize(
+    ("before", "state"), [("", "failure"), ("pending", "failure"), ("success", "success")]
+)
+def test_an_environment_that_is_not_protected_is_told_by_its_own_reason(
+    gate: Gate, before: str, state: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if before:
+        set_status(gate, before)
+    skipped = dict.fromkeys(("build_image", "push_image", "calculate_shards", "gpu_tests"), "skipped")
+    gate.needs = needs(wait_for_label="failure", **skipped)
+    why = "the environment gpu is missing: the first job that names it creates it"
+    told = {"approved": "false", "decision": UNPROTECTED.name, "reason": why}
+    gate.needs["wait-for-label"]["outputs"] |= told
+    assert gate.run() == 2
+    assert gate.status[0] == state
+    if state == "failure":
+        assert gate.status[1] == f"config error: {why}"
+    assert "could not be found out" not in gate.summary + capsys.readouterr().out
+    assert f"wait-for-label: <code>{why}</code>" in gate.summary
 
 
 @pytest.mark.parametrize(
