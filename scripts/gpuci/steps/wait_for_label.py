@@ -112,8 +112,7 @@ def _with_record(work: _Work, facts: Facts) -> Facts:
 
 def _with_permission(work: _Work, facts: Facts) -> Facts:
     """What an approval takes, asked for only where it can still make a difference."""
-    gone = facts.event != "workflow_dispatch" and not facts.labeled
-    if gone or not (facts.open and facts.head and facts.user):
+    if not (facts.open and facts.head and facts.user):
         return facts
     facts = facts._replace(permission=work.client.permission(facts.actor))
     if facts.event == "workflow_dispatch":

@@ -85,10 +85,11 @@ def test_a_status_behind_those_of_others(client: Client, shop: Repository) -> No
         ("x" * 140, "x" * 140),
         ("x" * 141, "x" * 137 + "..."),
         ("漢" * 100, "漢" * 68 + "..."),
+        ("e\u0301" * 140, "e\u0301" * 70),
         ("two\nlines \x1b[31mred", "two lines red"),
         ("", ""),
     ],
-    ids=["fits", "long", "wide", "lines", "empty"],
+    ids=["fits", "long", "wide", "no-width", "lines", "empty"],
 )
 def test_a_description_fits(client: Client, text: str, description: str) -> None:
     client.set_status(SHA, "gpuci", "pending", text)

@@ -518,8 +518,10 @@ def test_an_input_that_makes_no_sense(world: World, inputs: dict[str, str], told
         ({"name": "x", "quiet-seconds": None}, "label.quiet-seconds of the configuration is None"),
         ({"name": "x", "quiet-seconds": -1, "wait-seconds": 0}, "label.quiet-seconds"),
         ({"name": "x", "quiet-seconds": 1, "wait-seconds": True}, "label.wait-seconds"),
+        ({"name": "x", "quiet-seconds": 1, "wait-seconds": float("inf")}, "label.wait-seconds"),
+        ({"name": "x", "quiet-seconds": float("nan"), "wait-seconds": 0}, "label.quiet-seconds"),
     ],
-    ids=["name", "missing", "negative", "flag"],
+    ids=["name", "missing", "negative", "flag", "infinite", "no-number"],
 )
 def test_a_configuration_that_find_changed_did_not_make(
     world: World, label: dict[str, Any], told: str
