@@ -59,7 +59,7 @@ class Client(Api):
     ) -> None:
         """Set a status; the description is cut to what GitHub takes. Again is harmless: the newest counts."""
         body = {"context": context, "state": state}
-        body["description"] = clip(one_line(description), _DESCRIPTION)[:_DESCRIPTION]
+        body["description"] = clip(one_line(description), _DESCRIPTION)
         if target_url:
             body["target_url"] = target_url
         self.post(join("statuses", sha), body, harmless=True)

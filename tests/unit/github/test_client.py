@@ -85,7 +85,7 @@ def test_a_status_behind_those_of_others(client: Client, shop: Repository) -> No
         ("x" * 140, "x" * 140),
         ("x" * 141, "x" * 137 + "..."),
         ("漢" * 100, "漢" * 68 + "..."),
-        ("e\u0301" * 140, "e\u0301" * 70),
+        ("e\u0301" * 140, "e\u0301" * 68 + "e..."),
         ("two\nlines \x1b[31mred", "two lines red"),
         ("", ""),
     ],
