@@ -19,6 +19,7 @@ assert scenarios, scenarios_doors  # they fill SCENARIOS
 def product() -> Iterator[Product]:
     """One copy for all, and one HOME beside it: gpuci's own environment is made once."""
     with tempfile.TemporaryDirectory(prefix="g-", ignore_cleanup_errors=True) as directory:
+        Path(directory).chmod(0o755)  # the steps are the bed's user's
         yield copy_product(Path(directory) / "product")
 
 

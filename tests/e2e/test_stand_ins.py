@@ -157,11 +157,25 @@ def test_a_name_is_taken_once_a_run(store: Store) -> None:
     ],
     ids=["several", "a single one lies in the path itself", "none"],
 )
-def test_a_pattern(store: Store, names: list[str], expected: set[str]) -> None:
+@pytest.mark.parametrize("pattern", ["s-*", "{s,t}-*"])
+def test_a_pattern(store: Store, names: list[str], expected: set[str], pattern: str) -> None:
     for name in names:
         store.upload(name, "c")
-    assert store.download("out", pattern="s-*").returncode == 0
+    assert store.download("out", pattern=pattern).returncode == 0
     assert store.files("out") == expected
+
+
+@pytest.mark.parametrize("shards", [0, 1, 2])
+def test_the_gate_s_own_pattern_gives_each_shard_its_folder(store: Store, shards: int) -> None:
+    gate = yaml.safe_load((CLONE / ".github/workflows/gpu.yml").read_text())["jobs"]["gpu-tests-passed"]
+    (pattern,) = {step["with"]["pattern"] for step in gate["steps"] if "pattern" in step.get("with", {})}
+    names = [f"gpuci-shard-{index}-attempt-1" for index in range(1, shards + 1)]
+    others = ["changes", "plan", "image", "report"]
+    for name in (*names, *(f"gpuci-{other}-attempt-1" for other in others)):
+        store.upload(name, "c")
+    assert store.download("out", pattern=pattern).returncode == 0
+    assert {file for file in store.files("out") if "shard" in file} == {f"{name}/log" for name in names}
+    assert not any("image" in file for file in store.files("out")), "images are big"
 
 
 def test_a_cache_keeps_what_is_made_at_its_path(store: Store) -> None:

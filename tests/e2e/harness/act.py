@@ -12,20 +12,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.cluster.bed.place import USER
 from tests.e2e.harness.product import NAME, REF
 
+# As on GitHub's runners, no step is root; the bed's user also has rootless podman.
+PATH = "/usr/local/bin:/usr/bin:/bin"
 # What act leaves to the programs that it starts; the rest of our environment stays ours.
-KEPT = ("PATH", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
+KEPT = ("LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 KEPT_PREFIXES = ("PIP_", "LC_")
 
 
 @dataclass
 class Job:
-    """A job of a run; one of a matrix has its values in `matrix`. `log` is what its steps printed."""
+    """A job of a run; one of a matrix has its values in `matrix`. `log` is what its steps printed.
+
+    `result` is success or failure; a job that was skipped leaves nothing at all. In a matrix act calls each
+    one a failure that ends after one that failed.
+    """
 
     name: str
     matrix: Mapping[str, Any]
-    result: str = ""  # success or failure; a job that was skipped leaves nothing at all
+    result: str = ""
     log: str = ""
     summary: str = ""
     outputs: dict[str, str] = field(default_factory=dict)
@@ -77,13 +84,17 @@ def program() -> str:
 
 
 def start(order: Order, product: Path, stand_ins: Mapping[str, Path], home: Path) -> subprocess.Popen[str]:
-    """Start act; its log goes to standard output as JSON lines. A session of its own.
+    """Start act as the bed's user; its log goes to standard output as JSON lines. A session of its own.
 
-    `stand_ins`: `owner/name@ref` -> directory. act keeps its files below `home`.
+    `stand_ins`: `owner/name@ref` -> directory. act keeps its files below `home`, and is copied there: where
+    the tests' environment is may be closed to others.
     """
+    act = home / "act"
+    if not act.exists():
+        shutil.copy(program(), act)
     local = {f"{NAME}@{REF}": product, **stand_ins}
     command = [
-        *(program(), order.event, "--json", "--eventpath", str(order.payload), "--actor", order.actor),
+        *(str(act), order.event, "--json", "--eventpath", str(order.payload), "--actor", order.actor),
         *("--platform", "ubuntu-latest=-self-hosted", "--platform", "self-hosted=-self-hosted"),
         *("--no-cache-server", "--concurrent-jobs", "12", "--pull=false"),
         *_each("--local-repository", (f"{name}={directory}" for name, directory in local.items())),
@@ -91,6 +102,7 @@ def start(order: Order, product: Path, stand_ins: Mapping[str, Path], home: Path
         *_each("--secret", order.secrets),
     ]
     environ = {**_environment(), **order.secrets, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    give(home, order.checkout)
     log = (home / "act.stderr").open("a")
     with log:
         return subprocess.Popen(
@@ -103,7 +115,15 @@ def start(order: Order, product: Path, stand_ins: Mapping[str, Path], home: Path
             text=True,
             errors="replace",
             start_new_session=True,
+            user=USER,
+            group=USER,
+            extra_groups=[],
         )
+
+
+def give(*directories: Path) -> None:
+    """Let the bed's user own these."""
+    subprocess.run(["chown", "-R", f"{USER}:{USER}", *directories], check=True)
 
 
 def _each(flag: str, values: Iterable[str]) -> list[str]:
@@ -114,8 +134,8 @@ def _environment() -> dict[str, str]:
     def kept(name: str) -> bool:
         return name in KEPT or name.startswith(KEPT_PREFIXES)
 
-    # act's log is read by its English words in no place, but git's and ssh's texts may be.
-    return {**{name: value for name, value in os.environ.items() if kept(name)}, "LC_ALL": "C.UTF-8"}
+    ours = {name: value for name, value in os.environ.items() if kept(name)}
+    return {**ours, "PATH": PATH, "LC_ALL": "C.UTF-8"}
 
 
 def read(lines: Iterable[str]) -> list[Job]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -77,7 +76,7 @@ class Caller:
 
 
 def make(directory: Path, workflow: str, overlay: Mapping[str, Any]) -> Caller:
-    """The repository with a workflow of ours (its path); `overlay` replaces keys of the configuration."""
+    """The repository with a workflow (YAML); `overlay` replaces keys of the example's configuration."""
     bare, tree = directory / "octo-tests.git", directory / "tree"
     directory.mkdir(parents=True)
     git(directory, "init", "--quiet", "--bare", str(bare))
@@ -87,26 +86,14 @@ def make(directory: Path, workflow: str, overlay: Mapping[str, Any]) -> Caller:
         write(tree / name, (CLONE / path).read_text(encoding="utf-8"))
     configuration = yaml.safe_load((EXAMPLE / CONFIGURATION).read_text()) | dict(overlay)
     write(tree / CONFIGURATION, json.dumps(configuration, indent=2) + "\n")
-    write(tree / WORKFLOW, for_act((CLONE / workflow).read_text()))
+    write(tree / WORKFLOW, workflow)
     git(tree, "add", "--all")
     git(tree, "commit", "--quiet", "--message", "the example")
     git(tree, "push", "--quiet", str(bare), "HEAD:refs/heads/main")
     return Caller(bare, tree, git(tree, "rev-parse", "HEAD"))
 
 
-def for_act(workflow: str) -> str:
-    """A caller's workflow without the key that act 0.2.89 refuses; GitHub reads it."""
-    return re.sub(r"^ +cache-mode: .*\n", "", workflow, flags=re.MULTILINE)
-
-
 def write(path: Path, text: str) -> None:
     """Write a file, and the directories on the way."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-
-
-def called(workflow: str) -> dict[str, Any]:
-    """The only job of a caller's workflow."""
-    jobs: dict[str, dict[str, Any]] = yaml.safe_load((CLONE / workflow).read_text())["jobs"]
-    (job,) = jobs.values()
-    return job

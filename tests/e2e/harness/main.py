@@ -36,6 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.bed is None:
         sys.exit("--bed DIR is missing: a bed that runs, from tests/cluster/up DIR")
     directory = Path(tempfile.mkdtemp(prefix="e2e-"))
+    directory.chmod(0o755)  # the steps are the bed's user's
     try:
         return _play(options, directory)
     finally:

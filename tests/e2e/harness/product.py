@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ REF = "0123456789abcdef0123456789abcdef01234567"
 # What the actions need of the repository, and nothing that other tests write meanwhile.
 PARTS = ("actions", "schemas", "scripts", "action.yml", ".github/workflows/gpu.yml")
 OWN_TOKEN = "${{ github.token }}"
+# `$/actions/x` or `org/gpuci/actions/x@ref`, and `org/gpuci@ref` for the root action.
+OURS = re.compile(rf"(?:\$|{NAME}(?=[/@]))(/actions/[\w-]+|)(?:@\w+)?")
 OUTPUT = re.compile(r"(needs\.[\w-]+)\.outputs\.[\w-]+")
 FROM_JSON = re.compile(r"fromJSON\((.*)\)")
 SHARDS = 12
@@ -29,10 +31,11 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Product:
-    """`jobs`: job of gpu.yml -> its permissions."""
+    """`workflow` is gpu.yml as it stands; `with_token` names the actions that have the input `token`."""
 
     directory: Path
-    jobs: Mapping[str, Mapping[str, str]]
+    workflow: Document
+    with_token: Collection[str]
 
 
 def token_of(job: str) -> str:
@@ -50,9 +53,11 @@ def copy_product(directory: Path) -> Product:
         else:
             shutil.copyfile(source, target)
     workflow = load(directory / ".github/workflows/gpu.yml")
-    with_token = {path.parent.name for path in directory.glob("actions/*/action.yml") if takes_token(path)}
+    files = {f"/actions/{path.parent.name}": path for path in directory.glob("actions/*/action.yml")}
+    files[""] = directory / "action.yml"
+    with_token = {name for name, path in files.items() if takes_token(path)}
     (directory / ".github/workflows/gpu.yml").write_text(dump(rewritten(workflow, with_token)))
-    return Product(directory, permissions(workflow))
+    return Product(directory, workflow, with_token)
 
 
 def load(path: Path) -> Document:
@@ -63,12 +68,13 @@ def load(path: Path) -> Document:
 
 def dump(document: Document) -> str:
     """YAML text."""
-    return yaml.safe_dump(document, sort_keys=False, width=1000)
+    text: str = yaml.safe_dump(document, sort_keys=False, width=1000)
+    return text
 
 
 def permissions(workflow: Document) -> dict[str, dict[str, str]]:
-    """Job -> what its token may; a job without a key of its own has the workflow's."""
-    jobs = workflow["jobs"].items()
+    """Job with steps -> what its token may; a job without a key of its own has the workflow's."""
+    jobs = [(name, job) for name, job in workflow["jobs"].items() if "steps" in job]
     return {name: dict(job.get("permissions", workflow.get("permissions", {}))) for name, job in jobs}
 
 
@@ -78,10 +84,7 @@ def takes_token(action: Path) -> bool:
 
 
 def rewritten(workflow: Document, with_token: Collection[str]) -> Document:
-    """The same for act, which neither knows `$/` nor gives a job a token.
-
-    `with_token` names the actions of ours that have the input `token`.
-    """
+    """The same for act, which neither knows `$/` nor gives a job a token. `with_token` is as in Product."""
     jobs = {name: _job(name, job, with_token) for name, job in workflow["jobs"].items()}
     return {**workflow, "jobs": jobs}
 
@@ -89,7 +92,11 @@ def rewritten(workflow: Document, with_token: Collection[str]) -> Document:
 def _job(name: str, job: Document, with_token: Collection[str]) -> Document:
     if "strategy" in job:
         job = {**job, "strategy": _strategy(job["strategy"])}
-    known = _replaced({key: value for key, value in job.items() if key not in UNKNOWN_TO_ACT}, token_of(name))
+    known: Document = _replaced(
+        {key: value for key, value in job.items() if key not in UNKNOWN_TO_ACT}, token_of(name)
+    )
+    if "steps" not in known:
+        return known
     return {**known, "steps": [_step(step, token_of(name), with_token) for step in known["steps"]]}
 
 
@@ -102,12 +109,11 @@ def _strategy(strategy: Document) -> Document:
 
 
 def _step(step: Document, token: str, with_token: Collection[str]) -> Document:
-    used = step.get("uses", "")
-    if not used.startswith("$/"):
+    match = OURS.fullmatch(step.get("uses", ""))
+    if match is None:
         return step
-    name = used.removeprefix("$/actions/")
-    given = {"token": token} if name in with_token else {}
-    return {**step, "uses": f"{NAME}/actions/{name}@{REF}", "with": {**given, **step.get("with", {})}}
+    given = {"token": token} if match[1] in with_token else {}
+    return {**step, "uses": f"{NAME}{match[1]}@{REF}", "with": {**given, **step.get("with", {})}}
 
 
 def _replaced(value: Any, token: str) -> Any:

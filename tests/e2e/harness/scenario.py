@@ -30,6 +30,7 @@ class Scenario:
 LABEL = "examples/workflows/label.yml"
 DISPATCH = "examples/workflows/dispatch.yml"
 ROOT_ACTION = "examples/workflows/self-hosted.yml"
+ONE_BY_ONE = "tests/e2e/consumer/gpu.yml"
 SCENARIOS: dict[str, Scenario] = {}
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from tests.cluster.bed.handle import Bed
 from tests.e2e.harness import act, caller, requests
-from tests.e2e.harness.events import COLLABORATORS, Event
-from tests.e2e.harness.product import Product, token_of
+from tests.e2e.harness.events import COLLABORATORS, LABEL, Event, pull_request
+from tests.e2e.harness.product import CLONE, Product, dump, load, permissions, rewritten, token_of
 from tests.e2e.harness.standing import directories
 from tests.fakes.github.server import Server
 from tests.fakes.github.state import Pull, Repository, State, Token
@@ -65,6 +65,11 @@ class Stage:
         pull.head_sha = self.caller.commit(changes, on=pull.head_sha, branch="refs/pull/12/head")
         self.pushed(pull.head_sha, "NEW-HEAD")
 
+    def label(self, pull: Pull, by: str) -> Event:
+        """Somebody sets the label."""
+        pull.labels.append(LABEL)
+        return pull_request(self.repository, pull, "labeled", by)
+
     def pushed(self, sha: str, name: str) -> None:
         """GitHub has a commit since a while; `name` stands for it in the lines of requests."""
         self.repository.check_suites[sha] = [PUSHED]
@@ -86,6 +91,9 @@ class Stage:
         )
         if event.foreign:
             self._only_read()
+        store = self.directory / "store"
+        store.mkdir(exist_ok=True)
+        act.give(store)
         process = act.start(order, self.product.directory, directories(), self.home)
         watchdog = threading.Timer(SECONDS, process.terminate)
         helper = threading.Thread(target=during) if during else None
@@ -101,7 +109,7 @@ class Stage:
 
     @property
     def home(self) -> Path:
-        """HOME of all steps, where act and our own environment live."""
+        """HOME of all steps, where act and our own environment live; all scenarios share it."""
         home = self.directory.parent / "home"
         home.mkdir(exist_ok=True)
         return home
@@ -119,8 +127,7 @@ class Stage:
 
     def _secrets(self) -> dict[str, str]:
         key = (self.bed.place / "keys/ci").read_text()
-        whole = {"GITHUB_TOKEN": token_of("root")} if "root" in self.jobs else {}
-        return {"SSH_PRIVATE_KEY": key, **whole}
+        return {"SSH_PRIVATE_KEY": key}
 
     def _only_read(self) -> None:
         for token in self.server.state.tokens.values():
@@ -159,12 +166,11 @@ class Stage:
 
 
 def build(directory: Path, bed: Bed, product: Product, workflow: str, overlay: Mapping[str, Any]) -> Stage:
-    """A stage whose GitHub is not started yet."""
-    made = caller.make(directory / "caller", workflow, {**cluster(bed), **overlay})
-    jobs = dict(product.jobs)
-    called = caller.called(workflow)
-    if "steps" in called:
-        jobs = {"root": called["permissions"]}
+    """A stage with the caller's workflow of that path; its GitHub is not started yet."""
+    document = load(CLONE / workflow)
+    text = dump(rewritten(document, product.with_token))
+    made = caller.make(directory / "caller", text, {**cluster(bed), **overlay})
+    jobs = permissions(document) or permissions(product.workflow)
     repository = Repository(
         NAME,
         git=str(made.bare),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -39,7 +40,17 @@ def stored(name: str, pattern: str) -> list[Path]:
     """The artifacts of this run that are asked for."""
     run = Path(os.environ["E2E_STORE"], "artifacts", os.environ["GITHUB_RUN_ID"])
     names = sorted(os.listdir(run)) if run.is_dir() else []
-    return [run / each for each in names if (each == name if name else fnmatch.fnmatch(each, pattern or "*"))]
+    globs = alternatives(pattern or "*")
+    asked = [
+        each for each in names if (each == name if name else any(fnmatch.fnmatch(each, g) for g in globs))
+    ]
+    return [run / each for each in asked]
+
+
+def alternatives(pattern: str) -> list[str]:
+    """`a-{b,c}-*` as two patterns; the action's matcher knows such braces."""
+    head, braces, tail = re.fullmatch(r"([^{]*)(?:\{([^{}]*)\})?([^{]*)", pattern).groups()
+    return [f"{head}{word}{tail}" for word in (braces or "").split(",")]
 
 
 if __name__ == "__main__":
