@@ -1,7 +1,9 @@
 """The results that all shards of a run left -> their tries, for the plan. I/O.
 
-Each shard's job leaves one artifact a GitHub attempt, `…-shard-K-attempt-N`. Tests can have forged what is in
-theirs, so an artifact speaks for its own shard only, and nothing in it is taken for granted.
+Each shard's job leaves one artifact a GitHub attempt, `gpuci-shard-K-attempt-N`. Tests can have forged what is
+in theirs, so an artifact speaks for its own shard only, and nothing in it is taken for granted. Names are unique
+in a run: who takes one before the shard's job makes that job fail. So no other name counts, nor an attempt that
+is still to come.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ MOST_BYTES = 256 * 2**20
 NOT_THERE = "its job left no results: it was cancelled, lost, or never started"
 OTHER_COMMIT = "its results are of another commit"
 SAYS_NOTHING = "its results do not tell of it"
-_NAME = re.compile(r"(?:.*-)?shard-([1-9][0-9]{0,5})-attempt-([1-9][0-9]{0,5})")
+_NAME = re.compile(r"gpuci-shard-([1-9][0-9]{0,5})-attempt-([1-9][0-9]{0,5})")
 
 
 @dataclass(frozen=True)
@@ -35,21 +37,22 @@ class Found:
     warnings: tuple[str, ...] = ()
 
 
-def newest(names: Iterable[str], *, least_attempt: int = 1) -> dict[int, str]:
-    """The folder of each shard's newest attempt; what is older than `least_attempt` was of another plan."""
+def newest(names: Iterable[str], attempts: range) -> dict[int, str]:
+    """The folder of each shard's newest attempt; what was before `attempts` is of another plan."""
     found: dict[int, tuple[int, str]] = {}
     for name in names:
         match = _NAME.fullmatch(name)
-        if match and int(match[2]) >= least_attempt:
+        if match and int(match[2]) in attempts:
             shard, attempt = int(match[1]), int(match[2])
             found[shard] = max(found.get(shard, (0, "")), (attempt, name))
     return {shard: name for shard, (_attempt, name) in found.items()}
 
 
-def collect(directory: Path, plan: Plan, *, least_attempt: int = 1) -> Found:
+def collect(directory: Path, plan: Plan, attempts: range) -> Found:
     """The results below `directory`, one folder an artifact. A shard without any is told as lost."""
-    names = _folders(directory)
-    folders = newest(names, least_attempt=least_attempt)
+    folders = newest(_folders(directory), attempts)
+    if not folders and len(plan.shards) == 1:
+        return collect_one(directory, plan)  # actions/download-artifact gives a single artifact no folder
     runs: list[ShardRun] = []
     warnings: list[str] = []
     for shard in plan.shards:

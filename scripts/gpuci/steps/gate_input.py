@@ -30,9 +30,10 @@ _WORDS = {"fail": False, "pass": True}
 
 @dataclass(frozen=True)
 class GateInput:
-    """What a run of the gate is told. `partial`: a person chose some of the tests."""
+    """What a run of the gate is told. `attempt` is GitHub's; `partial`: a person chose some of the tests."""
 
     needs: Needs
+    attempt: int
     single_job: bool
     plan: str
     results: str
@@ -50,6 +51,7 @@ def read(step: Step) -> GateInput:
     single_job = step.flag("SINGLE_JOB")
     return GateInput(
         needs=read_needs(step.value("NEEDS"), steps=single_job),
+        attempt=_attempt(step.environ.get("GITHUB_RUN_ATTEMPT", "")),
         single_job=single_job,
         plan=step.value("PLAN"),
         results=step.value("RESULTS"),
@@ -61,6 +63,12 @@ def read(step: Step) -> GateInput:
         comment_author=step.value("COMMENT_AUTHOR", "github-actions[bot]"),
         policies=_policies(step),
     )
+
+
+def _attempt(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 10):
+        raise ConfigError(f"GITHUB_RUN_ATTEMPT is {text!r}", why="GitHub sets it to 1, 2, ...")
+    return int(text)
 
 
 def _policies(step: Step) -> dict[str, bool]:

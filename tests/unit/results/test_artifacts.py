@@ -16,6 +16,7 @@ from gpuci.results.artifacts import NOT_THERE, OTHER_COMMIT, SAYS_NOTHING, colle
 from gpuci.results.runs_document import to_document
 
 SHA = "a" * 40
+ATTEMPTS = range(1, 3)
 
 
 def plan(shards: int = 2) -> Plan:
@@ -35,63 +36,64 @@ def leave(folder: Path, *runs: ShardRun, sha: str = SHA) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("names", "least", "found"),
+    ("names", "attempts", "found"),
     [
-        pytest.param([], 1, {}, id="none"),
-        pytest.param(["gpuci-shard-3-attempt-1"], 1, {3: "gpuci-shard-3-attempt-1"}, id="one"),
+        pytest.param([], range(1, 2), {}, id="none"),
+        pytest.param(["gpuci-shard-3-attempt-1"], range(1, 2), {3: "gpuci-shard-3-attempt-1"}, id="one"),
         pytest.param(
             ["gpuci-shard-3-attempt-2", "gpuci-shard-3-attempt-10", "gpuci-shard-3-attempt-9"],
-            1,
+            range(1, 11),
             {3: "gpuci-shard-3-attempt-10"},
             id="the newest by number",
         ),
         pytest.param(
             ["gpuci-shard-1-attempt-1", "gpuci-shard-2-attempt-2"],
-            1,
+            range(1, 3),
             {1: "gpuci-shard-1-attempt-1", 2: "gpuci-shard-2-attempt-2"},
             id="attempts of failed jobs are combined",
         ),
         pytest.param(
             ["gpuci-shard-1-attempt-1", "gpuci-shard-2-attempt-2"],
-            2,
+            range(2, 3),
             {2: "gpuci-shard-2-attempt-2"},
             id="of before the plan",
         ),
         pytest.param(
-            ["mine-shard-1-attempt-1", "shard-2-attempt-1"],
-            1,
-            {1: "mine-shard-1-attempt-1", 2: "shard-2-attempt-1"},
-            id="other prefixes",
+            ["gpuci-shard-1-attempt-1", "gpuci-shard-1-attempt-2"],
+            range(1, 2),
+            {1: "gpuci-shard-1-attempt-1"},
+            id="of an attempt that is still to come",
         ),
         pytest.param(
             [
-                "shard-0-attempt-1", "shard-1-attempt-0", "shard-x-attempt-1", "shard-1-attempt-1-old",
-                "shard-1-attempt-1\n", "shard-01-attempt-1", "shard-1-attempt-\u0661", "gpuci-plan-attempt-1",
-                "shard-1-attempt-" + "9" * 99, "ashard-1-attempt-1",
+                "gpuci-shard-0-attempt-1", "gpuci-shard-1-attempt-0", "gpuci-shard-x-attempt-1",
+                "gpuci-shard-1-attempt-1-old", "gpuci-shard-1-attempt-1\n", "gpuci-shard-01-attempt-1",
+                "gpuci-shard-1-attempt-\u0661", "gpuci-plan-attempt-1", "gpuci-shard-1-attempt-" + "9" * 99,
+                "shard-1-attempt-1", "gpuci-shard-x-shard-1-attempt-1", "GPUCI-shard-1-attempt-1",
             ],
-            1,
+            range(2**40),
             {},
             id="no such names",
         ),
     ],
 )  # fmt: skip
-def test_which_folders_count(names: list[str], least: int, found: dict[int, str]) -> None:
-    assert newest(names, least_attempt=least) == found
-    assert newest(reversed(names), least_attempt=least) == found
+def test_which_folders_count(names: list[str], attempts: range, found: dict[int, str]) -> None:
+    assert newest(names, attempts) == found
+    assert newest(reversed(names), attempts) == found
 
 
 def test_tries_of_all_shards(tmp_path: Path) -> None:
     leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1), ran(1, 2))
     leave(tmp_path / "gpuci-shard-2-attempt-1", ran(2))
     leave(tmp_path / "gpuci-shard-9-attempt-1", ran(9))
-    found = collect(tmp_path, plan())
+    found = collect(tmp_path, plan(), ATTEMPTS)
     assert found == artifacts.Found((ran(1), ran(1, 2), ran(2)))
 
 
 def test_a_newer_attempt_takes_the_place_of_an_older_one_even_if_it_is_broken(tmp_path: Path) -> None:
     leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1))
     leave(tmp_path / "gpuci-shard-1-attempt-2").write_text("{")
-    (run,) = collect(tmp_path, plan(1)).runs
+    (run,) = collect(tmp_path, plan(1), ATTEMPTS).runs
     assert (run.index, run.records, run.verdict) == (1, (), None)
     assert run.problem == "runs.json is no JSON document"
 
@@ -99,7 +101,7 @@ def test_a_newer_attempt_takes_the_place_of_an_older_one_even_if_it_is_broken(tm
 def test_a_shard_speaks_for_itself_only(tmp_path: Path) -> None:
     leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1), ran(2))
     leave(tmp_path / "gpuci-shard-2-attempt-1", ran(1))
-    found = collect(tmp_path, plan())
+    found = collect(tmp_path, plan(), ATTEMPTS)
     assert found.runs == (ran(1), ShardRun(2, (), None, problem=SAYS_NOTHING))
     assert found.warnings == (
         "shard 1 told of other shards; that is ignored",
@@ -149,7 +151,7 @@ def test_what_is_broken_is_a_problem_of_its_shard(
 ) -> None:
     spoil(leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1)))
     leave(tmp_path / "gpuci-shard-2-attempt-1", ran(2))
-    broken, whole = collect(tmp_path, plan()).runs
+    broken, whole = collect(tmp_path, plan(), ATTEMPTS).runs
     assert (broken.index, broken.records, broken.verdict) == (1, (), None)
     assert says in broken.problem
     assert whole == ran(2)
@@ -159,16 +161,21 @@ def test_a_folder_that_is_a_link_is_none(tmp_path: Path) -> None:
     leave(tmp_path / "elsewhere", ran(1))
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "gpuci-shard-1-attempt-1").symlink_to(tmp_path / "elsewhere")
-    (run,) = collect(tmp_path / "results", plan(1)).runs
+    (run,) = collect(tmp_path / "results", plan(1), ATTEMPTS).runs
     assert run.problem == NOT_THERE
 
 
-@pytest.mark.parametrize("gather", [collect, collect_one], ids=["a folder a shard", "one folder"])
-def test_without_any_results_every_shard_is_lost(
-    tmp_path: Path, gather: Callable[[Path, Plan], artifacts.Found]
-) -> None:
-    found = gather(tmp_path / "none", plan(3))
-    assert [(run.index, run.problem) for run in found.runs] == [(n, NOT_THERE) for n in (1, 2, 3)]
+@pytest.mark.parametrize("shards", [1, 3])
+def test_without_any_results_every_shard_is_lost(tmp_path: Path, shards: int) -> None:
+    for found in (collect(tmp_path / "none", plan(shards), ATTEMPTS), collect_one(tmp_path, plan(shards))):
+        told = [(run.index, run.problem) for run in found.runs]
+        assert told == [(n, NOT_THERE) for n in range(1, shards + 1)]
+
+
+def test_a_single_artifact_may_have_no_folder_if_it_can_be_of_one_shard_only(tmp_path: Path) -> None:
+    leave(tmp_path / "out", ran(1), ran(2))
+    assert collect(tmp_path / "out", plan(1), ATTEMPTS).runs == (ran(1),)
+    assert [run.problem for run in collect(tmp_path / "out", plan(2), ATTEMPTS).runs] == [NOT_THERE] * 2
 
 
 def test_one_job_speaks_for_all_shards(tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ def stored(name: str, pattern: str) -> list[Path]:
 
 def alternatives(pattern: str) -> list[str]:
     """`a-{b,c}-*` as two patterns; the action's matcher knows such braces."""
-    head, braces, tail = re.fullmatch(r"([^{]*)(?:\{([^{}]*)\})?([^{]*)", pattern).groups()
-    return [f"{head}{word}{tail}" for word in (braces or "").split(",")]
+    found = re.fullmatch(r"([^{]*)\{([^{}]*)\}([^{]*)", pattern)
+    return [f"{found[1]}{word}{found[3]}" for word in found[2].split(",")] if found else [pattern]
 
 
 if __name__ == "__main__":
