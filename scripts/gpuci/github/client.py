@@ -20,6 +20,8 @@ from gpuci.reporting.text import clip, one_line
 VERDICT_CONTEXT = "gpuci"
 APPROVAL_CONTEXT = "gpuci/approved"
 _BRANCHES = 3  # looked at, a request each
+# GitHub's own answer to one more: "Commenting is disabled on issues with more than 2500 comments".
+_COMMENT_PAGES = 26
 _DESCRIPTION = 140  # docs.github.com/rest/commits/statuses; longer is refused
 
 
@@ -103,8 +105,8 @@ class Client(Api):
         return any(not self.get(join("rules", "branches", name), per_page=1) for name in names)
 
     def comments(self, number: int) -> Iterator[Comment]:
-        """The comments of a pull request, oldest first; pages are fetched as they are read."""
-        for item in self.items(f"{join('issues', number)}/comments"):
+        """All comments of a pull request, oldest first; pages are fetched as they are read."""
+        for item in self.items(f"{join('issues', number)}/comments", limit_pages=_COMMENT_PAGES):
             yield _comment(item)
 
     def add_comment(self, number: int, body: str) -> Comment:

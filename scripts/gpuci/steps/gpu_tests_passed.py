@@ -54,10 +54,10 @@ def run(step: Step) -> int:
     kept = _set_status(step, given, outcome, faults)
     notes = gate_text.remarks(outcome.decision, partial=given.partial, kept=kept, refusal=outcome.refusal)
     _leave(step, outcome, notes)
+    for fault in faults:  # before the tests take all annotations that a step has
+        step.error(fault.page(), title="gpuci: the commit status could not be set")
     _annotate(step, outcome)
     _keep_comment(step, given, outcome, notes)
-    for fault in faults:
-        step.error(fault.page(), title="gpuci: the commit status could not be set")
     return outcome.decision.exit_code or (EXIT_CODES["infra"] if faults else 0)
 
 
@@ -108,7 +108,7 @@ def _found(given: GateInput, plan: Plan) -> Found:
     directory = Path(given.results)
     if given.single_job:
         return collect_one(directory, plan)
-    return collect(directory, plan, least_attempt=given.needs.plan_attempt)
+    return collect(directory, plan, range(given.needs.plan_attempt, given.attempt + 1))
 
 
 def _report(plan: Plan, found: Found) -> Report:

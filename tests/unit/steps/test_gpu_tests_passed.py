@@ -19,7 +19,7 @@ from gpuci.config.model import Config, Profile
 from gpuci.errors import ConfigError
 from gpuci.github.approval_table import UNPROTECTED
 from gpuci.github.gate import JOBS
-from gpuci.github.step import Step
+from gpuci.github.step import ANNOTATIONS, Step
 from gpuci.model import Plan, Shard, ShardRun, Unit
 from gpuci.planning import document as plan_document
 from gpuci.reporting import document as report_document
@@ -80,6 +80,7 @@ class Gate:
     needs: dict[str, Any]
     inputs: dict[str, str] = field(default_factory=dict)
     run_id: str = "77"
+    attempt: int = 1
 
     @property
     def shop(self) -> Repository:
@@ -128,7 +129,7 @@ class Gate:
                 "GITHUB_OUTPUT": str(self.directory / "output"),
                 "GITHUB_REF": "refs/heads/main",
                 "GITHUB_REPOSITORY": "octo/shop",
-                "GITHUB_RUN_ATTEMPT": "1",
+                "GITHUB_RUN_ATTEMPT": str(self.attempt),
                 "GITHUB_RUN_ID": self.run_id,
                 "GITHUB_SERVER_URL": "https://github.com",
                 "GITHUB_SHA": SHA,
@@ -262,11 +263,19 @@ def test_each_end_has_its_own_words(gate: Gate, fate: str, told: tuple[int, str,
 def test_attempts_are_combined(gate: Gate) -> None:
     gate.leave(ran(1), RED)
     gate.leave(ran(2), attempt=2)
+    gate.attempt = 2
     assert gate.run() == 0
     assert gate.status == ("success", "passed: 2 passed, 1 elsewhere")
 
 
+def test_results_of_an_attempt_to_come_do_not_count(gate: Gate) -> None:
+    gate.leave(ran(1), RED)
+    gate.leave(ran(2), attempt=2)
+    assert gate.run() == 1
+
+
 def test_results_from_before_the_plan_do_not_count(gate: Gate) -> None:
+    gate.attempt = 2
     gate.needs["calculate-shards"]["outputs"]["artifact"] = "gpuci-plan-attempt-2"
     gate.leave(ran(1), ran(2))
     gate.leave(ran(2), attempt=2)
@@ -439,15 +448,28 @@ def test_one_comment_is_kept_in_place(gate: Gate) -> None:
     gate.leave(ran(1), RED)
     gate.run()
     gate.leave(ran(2), attempt=2)
-    gate.run_id = "78"
+    gate.run_id, gate.attempt = "78", 2
     assert gate.run() == 0
     person, ours = gate.comments
     assert person == "a person's"
     assert "GPU tests passed" in ours
-    gate.run_id = "77"
+    gate.run_id, gate.attempt = "77", 3
     gate.leave(RED, attempt=3)
     assert gate.run() == 1
     assert gate.comments == [person, ours], "an older run that ends later"
+
+
+@pytest.mark.parametrize("place", [0, 1_499, 2_499], ids=["first", "in the middle", "last"])
+def test_the_comment_is_found_among_all_that_a_pull_request_can_have(gate: Gate, place: int) -> None:
+    gate.leave(ran(1), ran(2))
+    gate.run()
+    (ours,) = gate.shop.comments[12]
+    others = [{"id": n, "body": "x", "user": {"login": "ada"}} for n in range(10**6, 10**6 + 2_499)]
+    gate.shop.comments[12] = [*others[:place], ours, *others[place:]]
+    gate.run_id = "78"
+    assert gate.run() == 0
+    assert [number for number, body in enumerate(gate.comments) if "run=78" in body] == [place]
+    assert len(gate.comments) == 2_500
 
 
 def test_a_forged_marker_is_not_written_over(gate: Gate) -> None:
@@ -474,6 +496,20 @@ def test_a_status_that_can_t_be_set_is_no_pass(gate: Gate, capsys: pytest.Captur
     assert gate.run("poor") == 4
     assert gate.outputs["verdict"] == "passed"
     assert "`statuses: write`" in capsys.readouterr().out
+
+
+def test_a_status_that_can_t_be_set_is_told_before_many_red_tests(
+    gate: Gate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """GitHub shows ten errors of a step."""
+    gate.server.state.tokens["poor"] = Token({"pull-requests": "write", "statuses": "read"})
+    about = {"kind": "end", "unit": "u2", "file": "b.py", "outcome": "failed"}
+    red = tuple({**about, "nodeid": f"b.py::test_{number}"} for number in range(30))
+    gate.leave(ran(1), ShardRun(2, (*RED.records, *red), RED.verdict))
+    assert gate.run("poor") == 1
+    errors = [line for line in capsys.readouterr().out.splitlines() if line.startswith("::error")]
+    assert len(errors) == ANNOTATIONS
+    assert errors[0].startswith("::error title=gpuci%3A the commit status could not be set::")
 
 
 def test_a_comment_that_can_t_be_written_is_a_warning(gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
