@@ -1,6 +1,8 @@
 """A report as JUnit XML, for tools that read test results. Pure.
 
-The form is that of Jenkins' junit-10.xsd: a suite a shard, and `failure`, `error` or `skipped` in a case.
+A suite a shard, and `failure`, `error` or `skipped` in a case. Names are those that pytest's `--junitxml` gives,
+so that tools know a test again that they saw elsewhere; `file` and `line` are those of its family xunit1, which
+tools make links of and Jenkins' junit-10.xsd lacks.
 """
 
 from __future__ import annotations
@@ -58,11 +60,8 @@ def _count(element: ElementTree.Element, results: Iterable[TestResult]) -> None:
 
 
 def _add(suite: ElementTree.Element, result: TestResult) -> None:
-    file, _, rest = result.nodeid.partition("::")
-    group = rest.partition("[")[0].rpartition("::")[0]
-    where = {"classname": _name(f"{file}::{group}" if group else file)}
-    where["name"] = _name(rest.removeprefix(f"{group}::") or file)
-    case = ElementTree.SubElement(suite, "testcase", where)
+    classname, name = _names(result.nodeid)
+    case = ElementTree.SubElement(suite, "testcase", classname=_name(classname), name=_name(name))
     case.set("time", f"{result.seconds:.3f}")
     if result.file:
         case.set("file", _name(result.file))
@@ -75,6 +74,15 @@ def _add(suite: ElementTree.Element, result: TestResult) -> None:
     if kind != "skipped":
         found.set("type", result.outcome)
         found.text = _output(result.output)
+
+
+def _names(nodeid: str) -> tuple[str, str]:
+    """`a/b.py::C::t[x]` -> (`a.b.C`, `t[x]`), as `mangle_test_address` of pytest's junitxml.py."""
+    path, _, rest = nodeid.partition("::")
+    function, bracket, parameters = rest.partition("[")
+    module = path.removesuffix(".py").replace("/", ".")
+    *outer, name = [module, *function.split("::")] if rest else [module]
+    return ".".join(outer), f"{name}{bracket}{parameters}"
 
 
 def _name(text: str) -> str:

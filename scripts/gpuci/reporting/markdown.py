@@ -29,6 +29,7 @@ from gpuci.results.verdict import shard_name
 LEAST_BYTES = 16_384
 OUTPUT_LINES = 60
 LINE_WIDTH = 400
+WHY_WIDTH = 200  # of why a test failed, to be seen before anything is opened
 SLOWEST = 10
 ROWS = 20
 _NOTE_BYTES = 200
@@ -102,14 +103,13 @@ def _short(text: str, width: int = LINE_WIDTH) -> str:
 def _failure(result: TestResult, links: Links | None) -> str:
     output = excerpt(clean(result.output), OUTPUT_LINES)
     shown = "\n".join(clip_output(line, LINE_WIDTH) for line in output.told())
+    why = f": {_short(result.message, WHY_WIDTH)}" if result.message else ""
     parts = [
-        f"<details><summary>{_short(result.nodeid)} {summary.label(result.outcome)}</summary>",
+        f"<details><summary>{_short(result.nodeid)} {summary.label(result.outcome)}{why}</summary>",
         "",
         f"{_place(result, links)} {_short(summary.where_text(result))}",
         "",
     ]
-    if result.message:
-        parts += [_short(result.message), ""]
     if output.lines:
         parts += [fence(shown), ""]
     return "\n".join([*parts, "</details>", "", ""])

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -35,17 +40,43 @@ def test_what_an_outcome_is(outcome: str) -> None:
 @pytest.mark.parametrize(
     ("nodeid", "classname", "name"),
     [
-        ("a/b.py::t", "a/b.py", "t"),
-        ("a/b.py::A::B::t[x]", "a/b.py::A::B", "t[x]"),
-        ("a/b.py::t[A::b]", "a/b.py", "t[A::b]"),
-        ("a/b.py::A::t[A::b]", "a/b.py::A", "t[A::b]"),
-        ("a/b.py", "a/b.py", "a/b.py"),
+        ("a/b.py::t", "a.b", "t"),
+        ("a/b.py::A::B::t[x]", "a.b.A.B", "t[x]"),
+        ("a/b.py::t[A::b]", "a.b", "t[A::b]"),
+        ("a/b.py::A::t[A::b]", "a.b.A", "t[A::b]"),
+        ("a/b.py", "", "a.b"),
+        ("a/b.py::a.b", "a.b", "a.b"),
+        ("a/b[c].py::t[x/y.py]", "a.b[c]", "t[x/y.py]"),
     ],
-    ids=["function", "method", "parameters", "both", "a file"],
+    ids=["function", "method", "parameters", "both", "a file", "a doctest", "brackets"],
 )
 def test_names(nodeid: str, classname: str, name: str) -> None:
     (case,) = read(TestResult(nodeid, "passed")).iter("testcase")
     assert (case.get("classname"), case.get("name")) == (classname, name)
+
+
+def test_names_are_those_of_pytest(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "test_a.py").write_text(
+        "import pytest\n"
+        "def test_f(): pass\n"
+        "@pytest.mark.parametrize('x', ['a::b', 'c/d.py', '[e]'])\n"
+        "class TestA:\n"
+        "    class TestB:\n"
+        "        def test_m(self, x): pass\n"
+    )
+    (tmp_path / "pkg" / "test_broken.py").write_text("1 / 0\n")
+    command = [sys.executable, "-m", "pytest", "-v", "--junitxml=x.xml", "--continue-on-collection-errors"]
+    log = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    nodeids = [*re.findall(r"^(pkg/.*) PASSED", log, re.MULTILINE), "pkg/test_broken.py"]
+    assert len(nodeids) == 5
+    theirs = ElementTree.parse(tmp_path / "x.xml").iter("testcase")
+    ours = read(*(TestResult(nodeid, "passed") for nodeid in nodeids)).iter("testcase")
+    assert names(ours) == names(theirs)
+
+
+def names(cases: Iterable[ElementTree.Element]) -> set[tuple[str | None, str | None]]:
+    return {(case.get("classname"), case.get("name")) for case in cases}
 
 
 def test_suites_are_shards_and_count(red_report: Report) -> None:

@@ -109,6 +109,15 @@ def test_markdown_keeps_its_limit(results: list[TestResult], reason: str, limit:
     assert len(text.encode()) <= limit
 
 
+def test_why_a_test_failed_is_seen_before_anything_is_opened() -> None:
+    failed = (TestResult("a.py::t", "failed", message="one > two"), TestResult("a.py::u", "error"))
+    page = html.unescape(markdown.render(Report("failed", "", {"failed": 2}, failed, ())))
+    assert re.findall(r"<summary>(.*?)</summary>", page) == [
+        "<code>a.py::t</code> failed: <code>one > two</code>",
+        "<code>a.py::u</code> error",
+    ]
+
+
 def test_what_markdown_cuts_is_counted() -> None:
     failed = tuple(TestResult(f"a.py::t{n}", "failed", output="x" * 300) for n in range(200))
     text = markdown.render(Report("failed", "", {"failed": 200}, failed, ()), limit_bytes=20_000)
