@@ -282,5 +282,7 @@ def decide(facts: Facts, policies: Mapping[str, bool]) -> Decision:
     """The verdict for facts that have a value of each column; `policies` says which verdicts are accepted."""
     row = next(row for row in ROWS if all(facts[name] in values for name, values in row.when.items()))
     verdict = facts["results"] if row.verdict == BY_RESULTS else row.verdict
-    accepted = verdict in POLICIES and policies.get(verdict, False)
+    # A shard can forge its verdict: one that says `unauthorized` must not hide what the others say.
+    forged = verdict == "unauthorized" and row.verdict == BY_RESULTS
+    accepted = verdict in POLICIES and policies.get(verdict, False) and not forged
     return Decision(row, verdict, verdict == "passed" or accepted, accepted)

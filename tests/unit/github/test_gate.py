@@ -125,12 +125,18 @@ def test_the_verdict_of_the_results(verdict: str, job: str) -> None:
 def test_what_a_policy_may_accept(verdict: str) -> None:
     everything = dict.fromkeys(VERDICTS, True)
     decision = decide({**GOOD, "results": verdict}, everything)
-    assert decision.accepted == (verdict in POLICIES)
-    assert decision.passed == (verdict == "passed" or verdict in POLICIES)
+    accepted = verdict in POLICIES and verdict != "unauthorized"  # a shard can forge that
+    assert decision.accepted == accepted
+    assert decision.passed == (verdict == "passed" or accepted)
     assert decision.exit_code == (0 if decision.passed else EXIT_CODES[verdict])
     assert not {"failed", "config_error", "timeout", "cancelled"} & set(POLICIES)
     for other in set(POLICIES) - {verdict}:
         assert decide({**GOOD, "results": verdict}, {other: True}) == decide({**GOOD, "results": verdict}, {})
+
+
+def test_a_policy_may_accept_that_nobody_approved() -> None:
+    decision = decide({**GOOD, "approved": "false"}, {"unauthorized": True})
+    assert (decision.verdict, decision.accepted, decision.exit_code) == ("unauthorized", True, 0)
 
 
 STATES = {
@@ -154,7 +160,7 @@ def result_of(verdict: str, **changed: str) -> Decision:
 def test_the_state_of_the_commit(verdict: str) -> None:
     assert result_of(verdict).state == STATES[verdict]
     assert decide({**GOOD, "results": verdict}, {verdict: True}).state == (
-        "success" if verdict in POLICIES else STATES[verdict]
+        "success" if verdict in POLICIES and verdict != "unauthorized" else STATES[verdict]
     )
 
 
