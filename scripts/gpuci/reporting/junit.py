@@ -1,8 +1,8 @@
 """A report as JUnit XML, for tools that read test results. Pure.
 
-A suite a shard, and `failure`, `error` or `skipped` in a case. Names are those that pytest's `--junitxml` gives,
-so that tools know a test again that they saw elsewhere; `file` and `line` are those of its family xunit1, which
-tools make links of and Jenkins' junit-10.xsd lacks.
+A suite a shard, and `failure`, `error` or `skipped` in a case. Names are those of pytest's `--junitxml`, so
+that tools know a test again that they saw elsewhere; `file` and `line` are those of its family xunit1: tools
+make links of them, though Jenkins' junit-10.xsd lacks them.
 """
 
 from __future__ import annotations
