@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.bed.handle import Bed
-from tests.e2e.harness import requests, scenarios, scenarios_doors
+from tests.e2e.harness import requests, scenarios, scenarios_doors, scenarios_image
 from tests.e2e.harness.product import Product, copy_product
 from tests.e2e.harness.scenario import SCENARIOS, act_out
 
-assert scenarios, scenarios_doors  # they fill SCENARIOS
+assert all((scenarios, scenarios_doors, scenarios_image))  # they fill SCENARIOS
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.e2e.harness import act, requests, scenarios, scenarios_doors
+from tests.e2e.harness import act, requests, scenarios, scenarios_doors, scenarios_image
 from tests.e2e.harness.product import CLONE, NAME, REF, load, permissions, rewritten, token_of
-from tests.e2e.harness.scenario import DISPATCH, LABEL, ROOT_ACTION, SCENARIOS
+from tests.e2e.harness.scenario import DISPATCH, LABEL, ROOT_ACTION, SCENARIOS, WITH_IMAGE
 
-assert scenarios, scenarios_doors  # they fill SCENARIOS
+assert all((scenarios, scenarios_doors, scenarios_image))  # they fill SCENARIOS
 
 GPU = load(CLONE / ".github/workflows/gpu.yml")
 JOBS = permissions(GPU)
@@ -20,7 +20,6 @@ JOBS = permissions(GPU)
 NOT_OF_THE_API = {
     ("build-image", "packages: read"),  # the registry
     ("push-image", "packages: write"),
-    ("push-image", "contents: read"),  # only runs where an image is built
     ("tag-image", "packages: write"),
     ("gpu-tests-passed", "actions: read"),  # download-artifact, given the token
 }
@@ -110,7 +109,7 @@ def test_a_log_is_read_by_jobs_of_a_matrix() -> None:
     assert (second.log, second.result) == ("two\n", "")
 
 
-@pytest.mark.parametrize("workflow", [LABEL, DISPATCH])
+@pytest.mark.parametrize("workflow", [LABEL, DISPATCH, WITH_IMAGE])
 def test_a_caller_grants_what_the_jobs_ask_for_and_no_more(workflow: str) -> None:
     """A called workflow's job with more than its caller grants: GitHub starts none of the run's jobs."""
     wanted: dict[str, str] = {}
@@ -141,7 +140,7 @@ def test_a_request_is_covered_by_a_permission_of_its_job(name: str) -> None:
     jobs = permissions(load(CLONE / SCENARIOS[name].workflow)) or JOBS
     for line in requests.expected()[name]:
         job, _, permission = re.fullmatch(
-            r"([a-z-]+): (\w+ \S+) \(([a-z-]+: \w+)\)(?: -> 404)?", line
+            r"([a-z-]+): (\w+ \S+) \(([a-z-]+: \w+)\)(?: -> \d+)?", line
         ).groups()  # type: ignore[union-attr]
         assert requests.granted(permission, jobs[job]), line
 
@@ -151,7 +150,7 @@ def test_no_job_has_a_permission_that_no_scenario_uses() -> None:
         (line.partition(": ")[0], re.findall(r"\(([a-z-]+: \w+)\)", line)[0])
         for name, lines in requests.expected().items()
         for line in lines
-        if SCENARIOS[name].workflow in (LABEL, DISPATCH)
+        if SCENARIOS[name].workflow in (LABEL, DISPATCH, WITH_IMAGE)
     }
     has = {(job, f"{scope}: {level}") for job, granted in JOBS.items() for scope, level in granted.items()}
     assert has - used - NOT_OF_THE_API == set()

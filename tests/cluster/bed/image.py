@@ -47,12 +47,12 @@ def make_python(place: Place) -> None:
 
 def make_image(place: Place) -> str:
     """Import the image into `ci`'s storage unless it is there; return it as `sha256:ID`."""
-    root_file_system = _root_file_system(place / "python")
-    tag = f"{IMAGE}:{root_file_system.stem.rpartition('-')[2]}"
+    files = root_file_system(place / "python")
+    tag = f"{IMAGE}:{files.stem.rpartition('-')[2]}"
     if not (found := _find(place, tag)):
         say("imports the image")
         archive = place / "run/image.tar"
-        shutil.copyfile(root_file_system, archive)
+        shutil.copyfile(files, archive)
         _podman(place, "import", "--quiet", str(archive), tag)
         archive.unlink()
         found = _find(place, tag)
@@ -69,8 +69,8 @@ def _podman(place: Place, *arguments: str) -> str:
     return run(command, f"podman can't do `{arguments[0]}` for {USER}", environ={"HOME": str(place.home)})
 
 
-def _root_file_system(python: Path) -> Path:
-    """The archive of the image, made once per recipe."""
+def root_file_system(python: Path) -> Path:
+    """The archive of the image, made once per recipe. `python` is that of `make_python`."""
     recipe = [PACKAGES, FINISH, REQUIREMENTS.read_text()]
     key = hashlib.sha256("\n".join(recipe).encode()).hexdigest()[:16]
     cache = user_cache() or Path("/var/cache/gpuci")

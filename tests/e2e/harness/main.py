@@ -19,7 +19,7 @@ if __name__ == "__main__":
 
 from tests.cluster.bed.handle import Bed  # noqa: E402
 from tests.cluster.bed.place import Place  # noqa: E402
-from tests.e2e.harness import requests, scenarios, scenarios_doors  # noqa: E402, F401
+from tests.e2e.harness import requests, scenarios, scenarios_doors, scenarios_image  # noqa: E402, F401
 from tests.e2e.harness.product import Product, copy_product  # noqa: E402
 from tests.e2e.harness.scenario import SCENARIOS, act_out  # noqa: E402
 

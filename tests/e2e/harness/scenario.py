@@ -31,6 +31,7 @@ LABEL = "examples/workflows/label.yml"
 DISPATCH = "examples/workflows/dispatch.yml"
 ROOT_ACTION = "examples/workflows/self-hosted.yml"
 ONE_BY_ONE = "tests/e2e/consumer/gpu.yml"
+WITH_IMAGE = "tests/e2e/consumer/image.yml"
 SCENARIOS: dict[str, Scenario] = {}
 
 

@@ -9,6 +9,7 @@ from tests.e2e.harness.outcomes import counted, passed, told
 from tests.e2e.harness.product import CLONE, load, permissions
 from tests.e2e.harness.scenario import DISPATCH, ONE_BY_ONE, ROOT_ACTION, readable, scenario
 from tests.e2e.harness.stage import Stage
+from tests.fakes.github.faults import Fault
 
 SHARED = "lib/gpu_proof.py"  # in no package, so that a change to it can break every test
 KERNELS = "packages/kernels/src/kernels/__init__.py"
@@ -137,4 +138,22 @@ def consumer(stage: Stage) -> list[Ran]:
     given = {"pull_request": "12", "sha": pull.head_sha}
     ran = stage.run(events.dispatch(stage.repository, "maria", **given))
     passed(stage, ran, pull.head_sha, jobs=permissions(load(CLONE / ONE_BY_ONE)), shards=2)
+    return [ran]
+
+
+@scenario("github-falters", shards={"max": 1})
+def github_falters(stage: Stage) -> list[Ran]:
+    """GitHub's API is overloaded, limits, and loses an answer: asked again, nothing is done twice, green."""
+    stage.server.faults += [
+        Fault(path=".*/pulls/12", status=502),
+        Fault(path=".*/permission", close=True),
+        Fault(path=".*/statuses/.*", method="POST", status=503),
+        Fault(path=".*/issues/12/comments", method="GET", status=429, headers={"Retry-After": "1"}),
+        Fault(path=".*/issues/12/comments", method="POST", close=True, done=True),
+    ]
+    pull = stage.open_pull(touch(stage, KERNELS))
+    ran = stage.run(stage.label(pull, "maria"))
+    passed(stage, ran, pull.head_sha, shards=1)
+    assert [fault.times for fault in stage.server.faults] == [0] * 5
+    assert len(stage.comments()) == 1
     return [ran]

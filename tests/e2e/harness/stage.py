@@ -31,7 +31,10 @@ Statuses = dict[str, tuple[str, str]]
 
 @dataclass
 class Stage:
-    """What a scenario acts on. `jobs`: whose token has which permissions."""
+    """What a scenario acts on. `jobs`: whose token has which permissions.
+
+    `variables` and `secrets` come beside those that every run has.
+    """
 
     directory: Path
     bed: Bed
@@ -39,13 +42,20 @@ class Stage:
     caller: caller.Caller
     server: Server
     jobs: Mapping[str, Mapping[str, str]]
-    run_id: str = field(default_factory=lambda: str(10**9 + secrets.randbelow(10**9)))
+    run_ids: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
 
     @property
     def repository(self) -> Repository:
         """As GitHub has it."""
         return self.server.state.repositories[0]
+
+    @property
+    def run_id(self) -> str:
+        """Of the newest run."""
+        return self.run_ids[-1]
 
     # --- what people do
 
@@ -79,7 +89,9 @@ class Stage:
 
     def run(self, event: Event, *, attempt: int = 1, during: Callable[[], None] | None = None) -> act.Ran:
         """Run the caller's workflow for an event; `during` acts while it runs. A re-run has attempt 2."""
-        payload = self.directory / f"event-{attempt}.json"
+        if attempt == 1:
+            self.run_ids.append(str(10**9 + secrets.randbelow(10**9)))
+        payload = self.directory / f"event-{len(self.run_ids)}-{attempt}.json"
         payload.write_text(json.dumps(event.payload))
         order = act.Order(
             checkout=self.caller.checkout(event.sha, event.branch),
@@ -102,7 +114,7 @@ class Stage:
             thread.start()
         text, _ = process.communicate()
         watchdog.cancel()
-        (self.directory / f"log-{attempt}.jsonl").write_text(text)
+        (self.directory / f"log-{len(self.run_ids)}-{attempt}.jsonl").write_text(text)
         if helper:
             helper.join()
         return act.Ran(process.returncode, act.read(text.splitlines()), text)
@@ -123,11 +135,12 @@ class Stage:
             "GITHUB_TRIGGERING_ACTOR": event.actor,
             "E2E_STORE": str(self.directory / "store"),
             "E2E_CACHES": str(self.home / "caches"),
+            **self.variables,
         }
 
     def _secrets(self) -> dict[str, str]:
         key = (self.bed.place / "keys/ci").read_text()
-        return {"SSH_PRIVATE_KEY": key}
+        return {"SSH_PRIVATE_KEY": key, **self.secrets}
 
     def _only_read(self) -> None:
         for token in self.server.state.tokens.values():
@@ -145,7 +158,7 @@ class Stage:
         return [one["body"] for one in self.repository.comments.get(12, [])]
 
     def submitted(self) -> list[str]:
-        """Names of all Slurm jobs of this run, those that ended too, with one entry a submission."""
+        """Names of all Slurm jobs of the newest run, those that ended too, with one entry a submission."""
         prefix = f"gpuci-octo.tests-{self.run_id}-"
         names = self.bed.get("sacct", "-n", "-X", "-P", "-a", "-S", "now-2hours", "-o", "JobName")
         return sorted(name for name in names.splitlines() if name.startswith(prefix))
@@ -162,7 +175,8 @@ class Stage:
 
     def requests(self) -> list[str]:
         """The lines of all requests so far."""
-        return requests.lines(self.server.requests, self.jobs, {**self.names, self.run_id: "RUN"})
+        runs = dict.fromkeys(self.run_ids, "RUN")
+        return requests.lines(self.server.requests, self.jobs, {**self.names, **runs})
 
 
 def build(directory: Path, bed: Bed, product: Product, workflow: str, overlay: Mapping[str, Any]) -> Stage:
