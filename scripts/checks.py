@@ -200,7 +200,8 @@ def quick_checks(tools: Path) -> dict[str, list[str]]:
 def thorough_checks(tools: Path) -> dict[str, list[str]]:
     """Name -> command of the others: the node's Python, workflows, actions and schemas."""
     workflows = sorted(map(str, ROOT.glob(".github/workflows/*.yml")))
-    examples = sorted(map(str, ROOT.glob("examples/workflows/*.yml")))
+    callers = (*ROOT.glob("examples/workflows/*.yml"), *ROOT.glob("tests/e2e/consumer/*.yml"))
+    examples = sorted(map(str, callers))
     actions = sorted(map(str, [*ROOT.glob("action.yml"), *ROOT.glob("actions/*/action.yml")]))
     schemas = sorted(map(str, ROOT.glob("schemas/*.json")))
     by_schema = [f"{tools}/check-jsonschema", "--builtin-schema"]
@@ -226,7 +227,7 @@ def shell_files() -> list[str]:
     """The files of the repository that a shell runs, by their first line."""
     places: list[Iterable[Path]] = [
         ROOT.iterdir(),
-        *(ROOT.glob(f"{d}/**/*") for d in (".ci", "scripts", "bench", "tests/cluster")),
+        *(ROOT.glob(f"{d}/**/*") for d in (".ci", "scripts", "bench", "tests/cluster", "tests/e2e")),
     ]
     files = (path for place in places for path in place if path.is_file())
     return sorted(str(path) for path in files if is_shell(path))

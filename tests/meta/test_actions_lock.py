@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 CLONE = Path(__file__).resolve().parents[2]
-FILES = sorted(
-    [CLONE / "action.yml", *CLONE.glob("actions/*/action.yml"), *CLONE.glob(".github/workflows/*.yml")]
-)
+PLACES = ("", "actions/*", ".github/workflows", "examples/workflows", "tests/e2e/consumer")
+FILES = sorted(path for place in PLACES for path in CLONE.glob(f"{place}/*.yml".lstrip("/")))
 # `uses: owner/name[/path]@ref # comment`; our own are `$/` or org/gpuci.
 USES = re.compile(
     r"^\s*(?:- )?uses: (?!\$/|org/gpuci)([\w.-]+/[\w./-]+)@(\S+)(?: # (\S+))?\s*$", re.MULTILINE
