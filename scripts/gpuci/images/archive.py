@@ -7,6 +7,7 @@ name that nothing asks for.
 from __future__ import annotations
 
 import hashlib
+import io
 import tarfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,8 +27,17 @@ from gpuci.images.manifest import (
 
 _MEMBERS = 5_000
 _CHUNK = 1024 * 1024
-# tarfile raises ValueError too, for numbers in headers.
-_UNREADABLE = (tarfile.TarError, OSError, EOFError, ValueError)
+# tarfile raises the next two for numbers in headers, and calls itself for headers about headers.
+_UNREADABLE = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError)
+
+
+class _InPieces(io.FileIO):
+    """A file of which nobody reads much at once: tarfile takes the length of a long name from the file."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or not 0 <= size <= DOCUMENT_BYTES:
+            raise OSError(f"{size} bytes at once")
+        return super().read(size) or b""
 
 
 class Archive:
@@ -37,15 +47,16 @@ class Archive:
         """Open the file, or the only one of a directory; raises BrokenImage."""
         with ExitStack() as stack:
             try:
+                file = stack.enter_context(_InPieces(_file(path)))
                 # No decompression: what is read is as long as the file is.
-                self._tar = stack.enter_context(tarfile.open(_file(path), "r:"))
+                self._tar = stack.enter_context(tarfile.open(fileobj=file, mode="r:"))
                 self._members = _members(self._tar)
             except _UNREADABLE as error:
                 raise BrokenImage(f"it can't be read ({type(error).__name__})") from error
             self.described = only_manifest(document_of(self._small("index.json"), "index.json"))
             self.manifest = self._small(_path(self.described.digest))
             self.parts: Manifest = manifest_of(document_of(self.manifest, "the manifest"))
-            stack.pop_all()
+            self._opened = stack.pop_all()
 
     def __enter__(self) -> Archive:
         return self
@@ -53,7 +64,7 @@ class Archive:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._tar.close()
+        self._opened.close()
 
     @property
     def digest(self) -> str:
@@ -72,7 +83,8 @@ class Archive:
             raise BrokenImage("it is no OCI image layout 1.0.0")
         for blob in (self.described, *self.blobs):
             self._compare(blob)
-        config = document_of(self._small(_path(self.parts.config.digest)), "the configuration")
+        text = self._small(_path(self.parts.config.digest))
+        config = document_of(text, "the configuration", exact=False)
         fault = platform_fault(config, platform) if platform else None
         if fault:
             raise BrokenImage(fault)

@@ -7,7 +7,7 @@ Whoever wrote the Dockerfile may have written the archive. Format: OCI image spe
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,13 @@ DOCUMENT_BYTES = 4 * 1024 * 1024
 MAX_LAYERS = 512
 # A layer of more is refused by GHCR (docs.github.com, "Working with the Container registry").
 LAYER_BYTES = 10_000_000_000
+
+
+# Go's encoding/json, which registries and runtimes read with, takes a key in any case, and the last of two.
+_KEYS = {
+    key.casefold(): key
+    for key in ("schemaVersion", "mediaType", "manifests", "config", "layers", "digest", "size", "urls")
+}
 
 
 class BrokenImage(GpuciError):
@@ -51,10 +58,10 @@ class Manifest:
     layers: tuple[Blob, ...]
 
 
-def document_of(data: bytes, what: str) -> Mapping[str, Any]:
-    """JSON that holds a mapping; raises BrokenImage."""
+def document_of(data: bytes, what: str, *, exact: bool = True) -> Mapping[str, Any]:
+    """JSON that holds a mapping; raises BrokenImage, if `exact` also where Go would read something else."""
     try:
-        document = json.loads(data)
+        document = json.loads(data, object_pairs_hook=_exact if exact else None)
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
@@ -95,6 +102,13 @@ def platform_fault(config: Mapping[str, Any], wanted: str) -> str | None:
     if found != (system, architecture) or (variant and config.get("variant") not in (None, *variant)):
         return f"it is for {found[0]}/{found[1]}, and container.build.platform is {wanted}"
     return None
+
+
+def _exact(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs) or any(_KEYS.get(key.casefold(), key) != key for key in found):
+        raise BrokenImage("a document in it has a key twice, or in another case")
+    return found
 
 
 def _blob(descriptor: Any, kinds: tuple[str, ...], where: str) -> Blob:

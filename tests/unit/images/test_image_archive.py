@@ -42,6 +42,11 @@ FORGED: list[tuple[str, dict[str, Any], str]] = [
     ("a layer with a flag for a size", {"layer": {"size": True}}, "no size"),
     ("a layer that is too big", {"layer": {"size": LAYER_BYTES + 1}}, "no size"),
     ("a layer with other content", {"files": {f"blobs/sha256/{ONE[7:]}": b"eno"}}, "is something else"),
+    ("layers by another case too", {"manifest": {"Layers": []}}, "twice, or in another case"),
+    ("a layer elsewhere for Go", {"layer": {"URLs": ["https://example.org/x"]}}, "twice, or in another case"),
+    ("the same by Unicode", {"layer": {"url\u017f": ["https://example.org/x"]}}, "twice, or in another case"),
+    ("images in the index twice", {"files": {"index.json":
+        b'{"schemaVersion": 2, "manifests": [{}], "manifests": []}'}}, "twice, or in another case"),
     ("no layout file", {"files": {"oci-layout": None}}, "oci-layout is missing"),
     ("another layout", {"files": {"oci-layout": b'{"imageLayoutVersion": "2.0.0"}'}}, "no OCI image layout"),
     ("another platform", {"config": {"os": "linux", "architecture": "arm64"}}, "it is for linux/arm64"),
@@ -134,6 +139,51 @@ def test_a_compressed_archive_is_not_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "image.tar"
     with tarfile.open(path, "w:gz") as tar:
         tar.addfile(tarfile.TarInfo("oci-layout"))
+    with pytest.raises(BrokenImage):
+        Archive(path)
+
+
+def test_a_label_is_called_as_its_author_likes(archive: Callable[..., Path]) -> None:
+    labels = {"Layers": "1", "layers": "2", "URLs": ""}
+    with Archive(
+        archive(config={"os": "linux", "architecture": "amd64", "config": {"Labels": labels}})
+    ) as opened:
+        opened.check("linux/amd64")
+
+
+def header(kind: bytes, size: int) -> bytes:
+    """A tar header that says so, with a right checksum."""
+    data = bytearray(tarfile.TarInfo("x").tobuf(tarfile.GNU_FORMAT))
+    data[156:157] = kind
+    data[124:136] = b"\x80" + size.to_bytes(11, "big") if size >= 8**11 else b"%011o\0" % size
+    data[148:156] = b"%06o\0 " % (sum(data) - sum(data[148:156]) + 8 * 32)
+    return bytes(data)
+
+
+HEADERS = [
+    ("a long name of 4 EiB", header(b"L", 2**62)),
+    ("settings of 16 EiB", header(b"x", 2**64)),
+    ("settings for all, of 8 GiB", header(b"g", 2**33)),
+    ("a file of 2^80 bytes", header(b"0", 2**80)),
+    ("long names of long names", (header(b"L", 512) + b"a" * 512) * 3000),
+    ("settings of settings", (header(b"x", 512) + b"11 a=bcdef\n".ljust(512, b"\0")) * 3000),
+    ("one member after the other", header(b"0", 0) * 5001),
+]
+
+
+@pytest.mark.parametrize("before", [case[1] for case in HEADERS], ids=[case[0] for case in HEADERS])
+def test_headers_that_bring_a_reader_down(tmp_path: Path, before: bytes) -> None:
+    path = Layout().write(tmp_path / "image.tar")
+    path.write_bytes(before + path.read_bytes())
+    with pytest.raises(BrokenImage):
+        Archive(path)
+
+
+def test_a_long_name_as_long_as_the_file_is_not_read_into_memory(tmp_path: Path) -> None:
+    path = tmp_path / "image.tar"
+    with path.open("wb") as file:
+        file.write(header(b"L", 2**38))
+        file.truncate(2**38 + 1024)  # takes no room
     with pytest.raises(BrokenImage):
         Archive(path)
 
