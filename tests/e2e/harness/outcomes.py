@@ -48,7 +48,8 @@ def refused(
     `policy-unauthorized: pass`: only the status tells that the commit waits. Others are `red`.
     """
     assert {"build-image", "calculate-shards", "gpu-tests"}.isdisjoint(ran.results), told(ran)
-    assert (ran.code != 0, ran.results.get("gpu-tests-passed")) == (red, {"failure" if red else "success"})
+    gate = ran.results.get("gpu-tests-passed")
+    assert (ran.code != 0, gate) == (red, {"failure" if red else "success"}), told(ran)
     assert ran.job("gpu-tests-passed").outputs["verdict"] == "unauthorized", told(ran)
     door = ran.job("wait-for-label")
     assert (door.outputs["decision"], door.outputs["approved"]) == (row, "false"), told(ran)

@@ -71,6 +71,15 @@ def fork_pushed(stage: Stage) -> list[Ran]:
     return [ran]
 
 
+@scenario("fork", shards={"max": 1})
+def fork(stage: Stage) -> list[Ran]:
+    """A fork's commit that a maintainer had time to look at before the label: it runs."""
+    pull = stage.open_pull(touch(stage, KERNELS), fork=True, author="stranger")
+    ran = stage.run(stage.label(pull, "maria"))
+    passed(stage, ran, pull.head_sha, shards=1)
+    return [ran]
+
+
 @scenario("fork-own-workflow")
 def fork_own_workflow(stage: Stage) -> list[Ran]:
     """A fork's own workflow, by `pull_request`, and its author sets the label: refused, no status."""
