@@ -201,6 +201,30 @@ def test_a_build_that_fails_is_explained(runner: Runner, line: str, code: int, w
     assert runner.outputs() == {}
 
 
+def test_no_image_and_no_file_of_the_runner_gets_into_the_build(runner: Runner) -> None:
+    """podman takes a base image from anywhere, and a Dockerfile.in through cpp, if it is let."""
+    there = runner.top / "images"
+    there.mkdir()
+    (there / "Dockerfile").write_text("FROM scratch\nCOPY stamp /\n")
+    (there / "stamp").write_text("of another team\n")
+    runner.own()
+    runner.podman("build", "--quiet", "--tag=localhost/other:1", str(there))
+    runner.podman(
+        "save", "--quiet", "--format=oci-archive", f"--output={there}/other.tar", "localhost/other:1"
+    )
+    store = runner.podman(
+        "info", "--format=[{{.Store.GraphDriverName}}@{{.Store.GraphRoot}}+{{.Store.RunRoot}}]"
+    )
+    for base in (
+        f"oci-archive:{there}/other.tar",
+        f"containers-storage:{store.stdout.strip()}localhost/other:1",
+    ):
+        done = runner.run("build_image", runner.commit(Dockerfile=f"FROM {base}\nCOPY stamp /x\n"))
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "the Dockerfile's base image is refused" in done.stdout
+    runner.podman("image", "rm", "--force", "localhost/other:1")
+
+
 def test_a_full_disk_is_explained(runner: Runner) -> None:
     sha = runner.commit(stamp="x" * 20_000_000)
     small = runner.top / "small"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from gpuci.errors import ConfigError
 from gpuci.images import builders
-from gpuci.images.builders import Scene
+from gpuci.images.builders import POLICIES, Scene
 from gpuci.images.messages import explain, no_builder
 from gpuci.images.settings import Build
 
@@ -56,6 +57,7 @@ def build_archive(
         state=tempfile.mkdtemp(prefix="gpuci-podman-", dir="/tmp"),
     )
     Path(scene.login).write_text('{"auths": {}}\n')
+    _write_policy(scene, environ.get("HOME", ""))
     # Where all of the context is left out, its directory is missing too.
     (tree / build.context).mkdir(parents=True, exist_ok=True)
     named = builders.settings(environ)
@@ -65,6 +67,18 @@ def build_archive(
         for command in builders.commands(builder, build, scene):
             _run(command, environment, say)
     return archive
+
+
+def _write_policy(scene: Scene, home: str) -> None:
+    """Where podman looks first, since its HOME is `scene.home`; raises ConfigError for a broken one."""
+    path = next((path for path in (Path(home, name) for name in POLICIES) if path.is_file()), None)
+    try:
+        document = builders.policy(json.loads(path.read_bytes()) if path else {}, scene)
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise ConfigError(f"{path} can't be read: {error}", then="correct it: podman needs it too") from error
+    own = Path(scene.home, POLICIES[0])
+    own.parent.mkdir(parents=True)
+    own.write_text(json.dumps(document))
 
 
 @contextmanager

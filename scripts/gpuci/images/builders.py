@@ -2,17 +2,22 @@
 
 What is built is code of whoever wrote the Dockerfile. So a builder gets no credential, no variable of the
 run, and (podman) a store of its own that goes away with the job: in a shared one, a layer or a cache mount
-(`RUN --mount=type=cache`) of a stranger's build could come into the next one.
+(`RUN --mount=type=cache`) of a stranger's build could come into the next one. And podman takes base images
+from registries only: its `FROM docker-archive:/path` or `FROM docker-daemon:name` are the machine's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gpuci.images.settings import Build
 
 BUILDERS = ("auto", "podman", "docker")
+# Whose signature policy counts: the first that is there (containers-policy.json(5)).
+POLICIES = (".config/containers/policy.json", "/etc/containers/policy.json")
+_ACCEPT, _REJECT = [{"type": "insecureAcceptAnything"}], [{"type": "reject"}]
 _TAG = "localhost/gpuci-build:1"
 _KEPT = (
     *("PATH", "LANG", "XDG_RUNTIME_DIR", "DOCKER_HOST", "BUILDX_BUILDER", "SSL_CERT_FILE", "SSL_CERT_DIR"),
@@ -63,6 +68,14 @@ def commands(builder: str, build: Build, scene: Scene) -> list[list[str]]:
 def podman_of(scene: Scene) -> list[str]:
     """podman with a store of its own."""
     return ["podman", f"--root={scene.store}/root", f"--runroot={scene.state}"]
+
+
+def policy(machines: Mapping[str, Any], scene: Scene) -> dict[str, Any]:
+    """The machine's policy for images of registries; of all others only those in the build's own store."""
+    transports = machines.get("transports") or {}
+    docker = {"": machines.get("default") or _ACCEPT, **(transports.get("docker") or {})}
+    own = {f"[{scene.store}/root]": _ACCEPT}
+    return {"default": _REJECT, "transports": {"docker": docker, "containers-storage": own}}
 
 
 def environment(environ: Mapping[str, str], scene: Scene, present: Mapping[str, str]) -> dict[str, str]:

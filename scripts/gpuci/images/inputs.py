@@ -41,6 +41,12 @@ def inputs_of(build: Build, entries: Sequence[Entry]) -> Inputs:
             why="container.build.file names it, in the configuration of the default branch for pull requests",
             then="add the file, or name another",
         )
+    if build.file.endswith(".in"):
+        raise ConfigError(
+            f"container.build.file is {build.file}",
+            why="podman gives a file of this name to cpp, whose #include reads any file of the runner",
+            then="name it otherwise",
+        )
     if not any(_within(build.context, entry.path) for entry in entries):
         raise ConfigError(
             f"the commit has no directory {build.context}",

@@ -66,6 +66,13 @@ _TABLE: tuple[tuple[str, str, str, str, str], ...] = (
         "run the failed jobs again, or name a mirror in the Dockerfile's FROM",
     ),
     (
+        r"(?:Running image|Source image rejected).*rejected by policy",
+        "failed",
+        "the Dockerfile's base image is refused",
+        "it lies on the runner, not in a registry, or the machine's policy.json does not trust it",
+        "name an image of a registry in the Dockerfile's FROM",
+    ),
+    (
         r"unauthorized: |pull access denied|insufficient_scope|authentication required|denied: ",
         "config_error",
         "the registry does not give the base image without a login",

@@ -39,6 +39,8 @@ CASES = [
     ("ERROR: failed to solve: a/b: pull access denied, repository does not exist or may require "
      "authorization: server message: insufficient_scope: authorization failed", "config_error",
      "the registry does not give the base image without a login"),
+    ("Error: creating build container: Source image rejected: Running image oci-archive:/a.tar: is rejected "
+     "by policy.", "failed", "the Dockerfile's base image is refused"),
     ("Error: reading manifest 3 in docker.io/library/python: toomanyrequests: You have reached your pull "
      "rate limit.", "infra", "the registry of the base image takes no more requests for now"),
     ("Error: pinging container registry 127.0.0.1:1: Get \"https://127.0.0.1:1/v2/\": dial tcp 127.0.0.1:1: "

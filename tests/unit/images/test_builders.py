@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuci.images.builders import Scene, commands, environment, settings
+from gpuci.images.builders import Scene, commands, environment, policy, settings
 from gpuci.images.settings import Build
 
 BUILD = Build("ghcr.io/team/train", "docker/Dockerfile", ".", (), (), "", "")
@@ -97,3 +97,27 @@ def test_a_user_without_a_home_has_no_settings() -> None:
     assert settings({}) == {}
     assert settings({"CONTAINERS_CONF": "/etc/own.conf"}) == {"CONTAINERS_CONF": "/etc/own.conf"}
     assert settings({"CONTAINERS_CONF": "own.conf", "HOME": ""}) == {}
+
+
+ACCEPT, REJECT = [{"type": "insecureAcceptAnything"}], [{"type": "reject"}]
+SIGNED = [{"type": "signedBy", "keyType": "GPGKeys", "keyPath": "/etc/key"}]
+POLICIES = [
+    ("none", {}, {"": ACCEPT}),
+    ("the usual one", {"default": ACCEPT, "transports": {"docker-daemon": {"": ACCEPT}}}, {"": ACCEPT}),
+    ("a strict one", {"default": REJECT, "transports": {"docker": {"docker.io": SIGNED}}},
+     {"": REJECT, "docker.io": SIGNED}),
+    ("of registries", {"default": REJECT, "transports": {"docker": {"": SIGNED}}}, {"": SIGNED}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("machines", "docker"), [case[1:] for case in POLICIES], ids=[case[0] for case in POLICIES]
+)
+def test_base_images_come_from_registries_as_the_machine_trusts_them(
+    machines: dict[str, object], docker: dict[str, object]
+) -> None:
+    """And from the build's own store, for stages and for what is saved."""
+    assert policy(machines, SCENE) == {
+        "default": REJECT,
+        "transports": {"docker": docker, "containers-storage": {"[/s/store/root]": ACCEPT}},
+    }

@@ -88,12 +88,13 @@ def test_an_ignore_file_in_another_place_may_be_one() -> None:
         ({"file": "docker"}, "the commit has no docker"),
         ({"context": "dock"}, "the commit has no directory dock"),
         ({"context": "uv.lock"}, "the commit has no directory uv.lock"),
+        ({"file": "docker/Dockerfile.in"}, "container.build.file is docker/Dockerfile.in"),
     ],
     ids=str,
 )
-def test_what_is_not_there(settings: dict[str, Any], what: str) -> None:
+def test_what_can_not_be_built(settings: dict[str, Any], what: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        inputs_of(replace(BUILD, **settings), entries())
+        inputs_of(replace(BUILD, **settings), entries(**{"docker/Dockerfile.in": "100644"}))
     assert caught.value.what == what
 
 
