@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuci.config import document as config_document
-from gpuci.config.model import Config
 from gpuci.errors import ConfigError
 from gpuci.github.step import Step
+from gpuci.steps import config_input
+from gpuci.steps.config_input import AS_IT_IS
 
 VARIABLES: Mapping[str, str] = {
-    "GPUCI_CONFIGURATION": "the resolved configuration, as find-changed leaves it",
+    **config_input.VARIABLE,
     "GPUCI_AFFECTED": "whether the change can break a test",
     "GPUCI_LABEL": "the label, in place of label.name of the configuration",
     "GPUCI_ENVIRONMENT": "the environment of the job that has the cluster's key",
@@ -25,7 +24,6 @@ VARIABLES: Mapping[str, str] = {
     "GPUCI_TOKEN": "token for GitHub's API",
 }
 MOST_WAIT_SECONDS = 3600
-_AS_IT_IS = "pass the output `configuration` of find-changed as it is"
 
 
 @dataclass(frozen=True)
@@ -45,10 +43,10 @@ class ApprovalInput:
 
 def read(step: Step) -> ApprovalInput:
     """Raises ConfigError for what makes no sense. A run waits an hour at most: it occupies a runner."""
-    config = _configuration(step.value("CONFIGURATION"))
+    config = config_input.config_of(step.value("CONFIGURATION"))
     name = config.label.get("name")
     if not isinstance(name, str) or not name:
-        raise ConfigError("label.name of the configuration is empty", then=_AS_IT_IS)
+        raise ConfigError("label.name of the configuration is empty", then=AS_IT_IS)
     quiet = _seconds("quiet-seconds", config.label.get("quiet-seconds"))
     wait = _seconds("wait-seconds", config.label.get("wait-seconds"))
     return ApprovalInput(
@@ -64,16 +62,8 @@ def read(step: Step) -> ApprovalInput:
     )
 
 
-def _configuration(text: str) -> Config:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError("the input configuration is no JSON document", then=_AS_IT_IS) from error
-    return config_document.from_document(document)
-
-
 def _seconds(name: str, value: Any) -> float:
     """A time that the configuration's defaults fill in; infinity and what is no number are refused."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        raise ConfigError(f"label.{name} of the configuration is {value!r}", then=_AS_IT_IS)
+        raise ConfigError(f"label.{name} of the configuration is {value!r}", then=AS_IT_IS)
     return value

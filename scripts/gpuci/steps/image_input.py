@@ -6,16 +6,14 @@ another job says.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuci.config import document as config_document
-from gpuci.errors import ConfigError
 from gpuci.github.events import full_sha
 from gpuci.images.names import by_digest
 from gpuci.images.settings import Build, build_of
+from gpuci.steps import config_input
 
 REGISTRY = {
     "GPUCI_REGISTRY_USER": "user of the registry; empty: GitHub's, for GitHub's own registry",
@@ -23,7 +21,7 @@ REGISTRY = {
     "GPUCI_TOKEN": "token for fetching the commit, and for GitHub's own registry",
 }
 COMMIT = {
-    "GPUCI_CONFIGURATION": "the resolved configuration, as find-changed leaves it",
+    **config_input.VARIABLE,
     "GPUCI_SHA": "the full SHA that the image is for",
     "GPUCI_ROOT": "the directory of the repository that holds .github/gpuci.yml",
 }
@@ -44,7 +42,7 @@ def read(environ: Mapping[str, str], payload: Mapping[str, Any]) -> ImageInput:
     """Raises ConfigError for inputs that make no sense."""
     names = ("CONFIGURATION", "SHA", "ROOT", "IMAGE")
     values = {name: environ.get(f"GPUCI_{name}", "").strip() for name in names}
-    container = _container(values["CONFIGURATION"])
+    container = config_input.config_of(values["CONFIGURATION"]).container
     if values["IMAGE"]:
         by_digest(values["IMAGE"])
     image = values["IMAGE"] or str(container.get("image") or "")
@@ -70,14 +68,3 @@ def of_default_branch(sha: str, environ: Mapping[str, str], payload: Mapping[str
         return environ.get("GITHUB_SHA") == sha  # runs on the default branch only, and may not name it
     ours = bool(branch) and environ.get("GITHUB_REF") == f"refs/heads/{branch}"
     return ours and environ.get("GITHUB_SHA") == sha
-
-
-def _container(text: str) -> Mapping[str, Any]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(
-            "the input configuration is no JSON document",
-            then="pass the output `configuration` of find-changed as it is",
-        ) from error
-    return config_document.from_document(document).container

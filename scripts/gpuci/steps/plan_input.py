@@ -6,15 +6,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from gpuci.config import document as config_document
 from gpuci.config.model import Config
 from gpuci.config.paths import path_fault, tidy_path, unique
 from gpuci.errors import ConfigError
 from gpuci.github.events import full_sha
 from gpuci.planning.shards import MAX_SHARDS
+from gpuci.steps import config_input
 
 VARIABLES: Mapping[str, str] = {
-    "GPUCI_CONFIGURATION": "the resolved configuration, as find-changed leaves it",
+    **config_input.VARIABLE,
     "GPUCI_SHA": "the full SHA to plan for",
     "GPUCI_ROOT": "the directory of the repository that holds .github/gpuci.yml",
     "GPUCI_CHANGES": "path of changes.json; empty: every test is due",
@@ -45,12 +45,11 @@ def read(environ: Mapping[str, str]) -> PlanInput:
     shards = _number("shards", values["SHARDS"], problems)
     most = _number("max-shards", values["MAX_SHARDS"], problems)
     packages = _packages(values["PACKAGES"], problems)
-    if not values["CONFIGURATION"]:
-        problems.append("configuration is empty: it is an output of find-changed")
     if problems:
         raise ConfigError("; ".join(problems), then="correct these inputs of calculate-shards")
+    config = config_input.config_of(values["CONFIGURATION"])
     return PlanInput(
-        config=_changed(_config(values["CONFIGURATION"]), packages, values["TEST_EXPRESSION"], most),
+        config=_changed(config, packages, values["TEST_EXPRESSION"], most),
         sha=full_sha(values["SHA"]),
         root=values["ROOT"] or ".",
         changes=values["CHANGES"],
@@ -82,17 +81,6 @@ def _packages(text: str, problems: list[str]) -> tuple[str, ...]:
     faults = {entry: path_fault(entry) for entry in entries}
     problems += [f"packages: {entry!a} {fault}" for entry, fault in faults.items() if fault]
     return unique(map(tidy_path, entries))
-
-
-def _config(text: str) -> Config:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(
-            "the input configuration is no JSON document",
-            then="pass the output `configuration` of find-changed as it is",
-        ) from error
-    return config_document.from_document(document)
 
 
 def _changed(config: Config, packages: tuple[str, ...], expression: str, most: int) -> Config:

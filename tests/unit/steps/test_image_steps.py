@@ -313,7 +313,7 @@ def test_the_image_of_the_configuration(scene: Scene, image: str | None) -> None
 BAD = [
     ("an image by tag", {"image": "ghcr.io/team/train:main"}, "names no image by its digest"),
     ("a short commit", {"sha": "abc"}, "no full commit id"),
-    ("no configuration", {"configuration": ""}, "no JSON document"),
+    ("no configuration", {"configuration": ""}, "configuration is empty"),
     ("half a configuration", {"configuration": '{"schema": "gpuci/config/1"}'}, "is broken"),
     ("an unknown builder", {"builder": "kaniko"}, "builder is 'kaniko'"),
     ("another root", {"root": "../x"}, "has no directory"),

@@ -496,7 +496,7 @@ def test_a_commit_approved_before_is_not_started_by_waiting(
 @pytest.mark.parametrize(
     ("inputs", "told"),
     [
-        ({"CONFIGURATION": ""}, "no JSON document"),
+        ({"CONFIGURATION": ""}, "configuration is empty"),
         ({"CONFIGURATION": "{}"}, "the configuration in the document is broken"),
         ({"WAIT_SECONDS": "soon"}, "wait-seconds is 'soon'"),
         ({"AFFECTED": "maybe"}, "affected is 'maybe'"),
