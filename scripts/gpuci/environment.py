@@ -23,7 +23,12 @@ from gpuci.errors import GpuciError
 
 STAMP = "gpuci-environment"
 # A user's own settings that would send pip, or the new Python, somewhere else.
-_FOREIGN = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIRE_VIRTUALENV")
+_FOREIGN = (
+    *("PYTHONPATH", "PYTHONHOME", "PIP_PYTHON", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"),
+    "PIP_REQUIRE_VIRTUALENV",
+)
+# pip installs into another environment since 22.3 (pip.pypa.io, "Release notes": `--python`).
+_LENDS_PIP = "import pip; raise SystemExit(tuple(map(int, pip.__version__.split('.')[:2])) < (22, 3))"
 
 
 class Recipe(NamedTuple):
@@ -68,12 +73,25 @@ def own_pytest() -> Path:
 
 
 def is_fresh(environment: Path, stamp: str) -> bool:
-    """Whether `environment` was made for these requirements and its Python still starts as it did then."""
+    """Whether `environment` was made for these requirements, is whole, and its Python starts as then."""
     try:
-        made_for, version = (environment / STAMP).read_text().splitlines()
+        made_for, version, files = (environment / STAMP).read_text().splitlines()
     except (OSError, ValueError):
         return False
-    return made_for == stamp and version == _version(environment / "bin" / "python")
+    # A cache that was restored in part has the stamp too, and fewer files.
+    whole = made_for == stamp and files.isdecimal() and _files(environment) >= int(files)
+    return whole and version == _version(environment / "bin" / "python")
+
+
+def mark(environment: Path, stamp: str) -> None:
+    """Note what a finished environment was made for."""
+    # The stamp is a file as well.
+    facts = (stamp, _version(environment / "bin" / "python"), _files(environment) + 1)
+    (environment / STAMP).write_text("".join(f"{fact}\n" for fact in facts))
+
+
+def _files(environment: Path) -> int:
+    return sum(len(names) for _, _, names in os.walk(environment))
 
 
 def _place(base: Path, name: str, stamp: str) -> tuple[Path, str]:
@@ -180,7 +198,7 @@ def _make(environment: Path, recipe: Recipe, stamp: str, because: str) -> None:
         half_made = Path(directory) / "environment"
         _install(half_made, recipe)
         _relocate(half_made, environment)
-        (half_made / STAMP).write_text(f"{stamp}\n{_version(half_made / 'bin' / 'python')}\n")
+        mark(half_made, stamp)
         if environment.exists():
             environment.rename(Path(directory) / "outdated")
         half_made.rename(environment)
@@ -190,16 +208,20 @@ def _make(environment: Path, recipe: Recipe, stamp: str, because: str) -> None:
 def _install(environment: Path, recipe: Recipe) -> None:
     # Not a venv's link to it, which Python 3.10 would link to: that may be the very one to be replaced.
     python = os.path.realpath(recipe.python or sys.executable)
+    # To give an environment a pip of its own takes longer than all the rest.
+    lends = subprocess.run([python, "-I", "-c", _LENDS_PIP], capture_output=True, check=False).returncode == 0
     _run(
-        [python, "-I", "-m", "venv", str(environment)],
+        [python, "-I", "-m", "venv", *(["--without-pip"] if lends else []), str(environment)],
         what="Python's venv module can't make an environment",
-        why=f"{python} is installed without venv or ensurepip",
+        why=f"{python} is installed without venv, or without pip and ensurepip",
         then="install it (Debian, Ubuntu: apt install python3-venv), or put another Python on PATH",
     )
-    pip = [str(environment / "bin" / "python"), "-I", "-m", "pip", "install", "--quiet", "--no-input"]
+    inside = str(environment / "bin" / "python")
+    pip = [python, "-I", "-m", "pip", "--python", inside] if lends else [inside, "-I", "-m", "pip"]
     locked = ["--require-hashes", "--no-deps"] if recipe.hashes else []
+    quiet = ["--quiet", "--no-input", "--disable-pip-version-check"]
     _run(
-        [*pip, "--disable-pip-version-check", *locked, "-r", str(recipe.requirements)],
+        [*pip, "install", *quiet, *locked, "-r", str(recipe.requirements)],
         what=f"pip can't install {recipe.requirements}",
         why="no network, a proxy that pip doesn't know, or a mirror that lacks a version",
         then="set HTTPS_PROXY or PIP_INDEX_URL as for any pip, and run the command again",

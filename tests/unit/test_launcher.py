@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,8 +109,48 @@ def test_the_second_use_is_silent_and_makes_nothing(made: Path) -> None:
     assert (made / ".venv").stat().st_ino == before
 
 
-def test_scripts_of_the_environment_know_their_place(made: Path) -> None:
-    assert str(made / ".venv") in start(made / ".venv/bin/pip", "--version").stdout
+def wheel(directory: Path) -> str:
+    """Make a package with a script; returns its line of requirements.txt."""
+    path = directory / "tool-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("tool.py", "import sys\ndef main(): print(sys.prefix)\n")
+        archive.writestr("tool-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: tool\nVersion: 1\n")
+        archive.writestr("tool-1.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nTag: py3-none-any\n")
+        archive.writestr("tool-1.dist-info/entry_points.txt", "[console_scripts]\ntool = tool:main\n")
+        archive.writestr("tool-1.dist-info/RECORD", "")
+    return f"tool==1 --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
+
+
+def lends(pip: str) -> str:
+    """A Python's answer to whether its pip can install for another one, and then itself."""
+    return f"#!/bin/sh\ncase $* in *'import pip;'*) exit {pip} ;; esac\nexec {sys.executable} \"$@\"\n"
+
+
+@pytest.mark.parametrize("borrowed", [True, False], ids=["the base's pip", "a pip of its own"])
+def test_packages_and_scripts_are_in_the_environment_and_know_their_place(
+    tmp_path: Path, environ: dict[str, str], borrowed: bool
+) -> None:
+    """Whatever a user's settings of pip name."""
+    clone = copy_clone(tmp_path / "clone")
+    (clone / "scripts/requirements.txt").write_text(wheel(tmp_path))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python3").write_text(lends("0" if borrowed else "1"))
+    (tmp_path / "bin/python3").chmod(0o755)
+    elsewhere = {f"PIP_{name}": str(tmp_path / "else") for name in ("PYTHON", "TARGET", "PREFIX", "ROOT")}
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}
+    recipe = f"""
+import sys
+sys.path.insert(0, {str(clone / "scripts")!r})
+from pathlib import Path
+from gpuci import environment
+environment.ensure(Path({str(clone)!r}), ".venv", Path({str(clone / "scripts/requirements.txt")!r}),
+                   python={str(tmp_path / "bin/python3")!r})
+"""
+    done = start(Path(sys.executable), "-I", "-c", recipe, env={**environ, **elsewhere, **offline})
+    assert done.returncode == 0, done.stderr
+    assert start(clone / ".venv/bin/tool").stdout == f"{clone / '.venv'}\n"
+    assert (clone / ".venv/bin/pip").exists() != borrowed
+    assert not (tmp_path / "else").exists()
 
 
 def test_a_symbolic_link_and_another_directory(made: Path, tmp_path: Path) -> None:
@@ -139,7 +180,7 @@ def dangle(clone: Path) -> None:
 def replace_base(clone: Path) -> None:
     """The base Python of a complete environment became another version."""
     digest = hashlib.sha256((clone / "scripts/requirements.txt").read_bytes()).hexdigest()
-    (clone / ".venv/gpuci-environment").write_text(f"{digest}\n3.1\n")
+    (clone / ".venv/gpuci-environment").write_text(f"{digest}\n3.1\n1\n")
     (clone / ".venv/bin").mkdir()
     base = Path(sys._base_executable)  # type: ignore[attr-defined]
     (clone / ".venv/bin/python").symlink_to(base)
@@ -151,7 +192,7 @@ def replace_base(clone: Path) -> None:
 )
 def test_an_outdated_environment_is_made_again(clone: Path, environ: dict[str, str], spoil: Any) -> None:
     (clone / ".venv").mkdir()
-    (clone / ".venv/gpuci-environment").write_text("other requirements\n3.11\n")
+    (clone / ".venv/gpuci-environment").write_text("other requirements\n3.11\n1\n")
     spoil(clone)
     done = start(clone / "gpuci", env=environ)
     assert Path(seen(done)["prefix"]) == clone / ".venv"

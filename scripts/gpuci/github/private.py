@@ -36,11 +36,18 @@ def place(environ: Mapping[str, str]) -> tuple[Path, str]:
     """
     for variable in ("RUNNER_TOOL_CACHE", "RUNNER_TEMP"):
         given = environ.get(variable)
-        if given and os.access(given, os.W_OK):
-            base = Path(given) / "gpuci"
-            base.mkdir(exist_ok=True)
-            return base, key()
+        if given and _is_ours(Path(given) / "gpuci"):
+            return Path(given) / "gpuci", key()
     return SCRIPTS.parent, ".venv"
+
+
+def _is_ours(base: Path) -> bool:
+    """Whether this directory, made if need be, is this user's: we run what lies there, with a token."""
+    try:
+        base.mkdir(exist_ok=True)
+        return base.stat().st_uid == os.geteuid() and os.access(base, os.W_OK)
+    except OSError:
+        return False
 
 
 def is_ready(environ: Mapping[str, str]) -> bool:

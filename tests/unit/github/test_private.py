@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,28 @@ def test_the_tool_cache_goes_first_then_the_jobs_directory_then_the_clone(tmp_pa
     assert private.place(both) == (cache / "gpuci", private.key())
     assert private.place({**both, "RUNNER_TOOL_CACHE": "/nowhere"}) == (temporary / "gpuci", private.key())
     assert private.place({}) == (CLONE, ".venv")
+
+
+SPOILED: list[Callable[[Path], object]] = [
+    lambda base: base.write_text(""),
+    lambda base: base.symlink_to(base / "nowhere"),
+]
+
+
+@pytest.mark.parametrize("spoil", SPOILED, ids=["a file", "a link to nothing"])
+def test_what_is_no_directory_is_no_place(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+    for name in ("shared", "temporary"):
+        (tmp_path / name).mkdir()
+    spoil(tmp_path / "shared/gpuci")
+    environ = {"RUNNER_TOOL_CACHE": str(tmp_path / "shared"), "RUNNER_TEMP": str(tmp_path / "temporary")}
+    assert private.place(environ) == (tmp_path / "temporary/gpuci", private.key())
+
+
+def test_what_another_user_made_is_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runners of several users may share a tool cache, and what lies there is run with our token."""
+    (tmp_path / "gpuci").mkdir(mode=0o777)
+    monkeypatch.setattr(os, "geteuid", lambda: (tmp_path / "gpuci").stat().st_uid + 1)
+    assert private.place({"RUNNER_TOOL_CACHE": str(tmp_path)}) == (CLONE, ".venv")
 
 
 def test_the_key_changes_with_the_requirements_and_the_python(
@@ -54,6 +78,8 @@ def test_set_up_tells_the_cache_where_and_whether_it_is_there_already(tmp_path: 
     made = Path(first["path"])
     (made / "bin").mkdir(parents=True)
     (made / "bin/python").symlink_to(sys.executable)
-    stamp = environment.stamp_of(private.REQUIREMENTS)
-    (made / environment.STAMP).write_text(f"{stamp}\n{sys.version_info[0]}.{sys.version_info[1]}\n")
+    (made / "package.py").write_text("")
+    environment.mark(made, environment.stamp_of(private.REQUIREMENTS))
     assert told() == {**first, "ready": "true"}
+    (made / "package.py").unlink()  # the restoring was cancelled half-way
+    assert told() == {**first, "ready": "false"}
