@@ -81,6 +81,7 @@ class Gate:
     inputs: dict[str, str] = field(default_factory=dict)
     run_id: str = "77"
     attempt: int = 1
+    event: str = "schedule"
 
     @property
     def shop(self) -> Repository:
@@ -124,7 +125,7 @@ class Gate:
             "gpu-tests-passed",
             {
                 "GITHUB_API_URL": self.server.url,
-                "GITHUB_EVENT_NAME": "schedule",
+                "GITHUB_EVENT_NAME": self.event,
                 "GITHUB_EVENT_PATH": str(self.directory / "event.json"),
                 "GITHUB_OUTPUT": str(self.directory / "output"),
                 "GITHUB_REF": "refs/heads/main",
@@ -321,7 +322,50 @@ def test_one_job_that_ran_all(gate: Gate) -> None:
     assert gate.status == ("failure", "failed: 1 failed, 1 passed, 1 elsewhere")
 
 
+def test_what_a_job_spoiled_is_in_all_files(gate: Gate) -> None:
+    gate.needs["gpu-tests"]["result"] = "failure"
+    gate.leave(ran(1), ran(2))
+    gate.run()
+    document = json.loads((Path(gate.outputs["report"]) / "report.json").read_text())
+    assert (document["verdict"], document["counts"]["passed"]) == ("infra", 2)
+
+
+def test_a_run_that_was_stopped_shows_what_there_is(gate: Gate) -> None:
+    gate.needs["gpu-tests"]["result"] = "cancelled"
+    gate.leave(RED)
+    assert gate.run() == 7
+    assert gate.status == ("error", "cancelled: gpu-tests was cancelled")
+    assert "## ❌ GPU tests cancelled\n\n**1 failed, 1 not finished" in gate.summary
+    assert gate.comments == []
+
+
+def test_what_a_policy_accepts_is_a_warning(gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
+    gate.inputs["policy_preempted"] = "pass"
+    gate.leave(ran(1), ShardRun(2, (), None, fate="preempted"))
+    assert gate.run() == 0
+    assert "::warning title=GPU tests not finished" in capsys.readouterr().out
+
+
 # -- no results ------------------------------------------------------------------------------------------
+
+UNREACHED = {
+    "nobody approved": ("wait-for-label", {"approved": "false"}, "unauthorized"),
+    "another commit was approved": ("wait-for-label", {"sha": OTHER}, "unauthorized"),
+    "no job ran": ("gpu-tests", {}, "gpu-tests-skipped"),
+}
+
+
+@pytest.mark.parametrize(("job", "outputs", "row"), UNREACHED.values(), ids=UNREACHED)
+def test_results_that_can_t_be_of_this_run_are_not_shown(
+    gate: Gate, job: str, outputs: dict[str, str], row: str
+) -> None:
+    gate.leave(ran(1), ran(2))
+    gate.needs[job]["outputs"] |= outputs
+    gate.needs[job]["result"] = "skipped" if job == "gpu-tests" else "success"
+    assert gate.run() != 0
+    assert gate.outputs["decision"] == row
+    assert [path.name for path in Path(gate.outputs["report"]).iterdir()] == ["summary.md"]
+    assert bool(gate.comments) == (job == "gpu-tests")
 
 
 @pytest.mark.parametrize(("policy", "code"), [("fail", 8), ("pass", 0)])
@@ -403,6 +447,21 @@ def test_find_changed_failed_the_event_tells_the_commit(gate: Gate) -> None:
     assert "find-changed failed" in gate.status[1]
 
 
+def test_no_comment_while_nobody_approved_anything(gate: Gate) -> None:
+    """Whoever opens a pull request can make a job before the approval fail."""
+    gate.needs["wait-for-label"] = {"result": "failure", "outputs": {}}
+    assert gate.run() == 2
+    assert gate.status[0] == "failure"
+    assert gate.comments == []
+
+
+def test_a_commit_that_nobody_can_tell_gets_no_status(gate: Gate) -> None:
+    gate.needs["find-changed"] = {"result": "failure", "outputs": {}}
+    gate.event = "pull_request_target"  # of which the payload is missing
+    assert gate.run() == 2
+    assert gate.server.requests == []
+
+
 PLANS = {
     "there is none": lambda gate: (gate.directory / "plan.json").unlink(),
     "broken": lambda gate: (gate.directory / "plan.json").write_text("{"),
@@ -470,6 +529,17 @@ def test_the_comment_is_found_among_all_that_a_pull_request_can_have(gate: Gate,
     assert gate.run() == 0
     assert [number for number, body in enumerate(gate.comments) if "run=78" in body] == [place]
     assert len(gate.comments) == 2_500
+
+
+def test_a_comment_is_as_long_as_github_takes(gate: Gate) -> None:
+    about = {"kind": "end", "unit": "u2", "file": "b.py", "outcome": "failed", "output": "<é>" * 3000}
+    red = tuple({**about, "nodeid": f"b.py::test_{number}"} for number in range(200))
+    gate.leave(ran(1), ShardRun(2, (*RED.records, *red), RED.verdict))
+    assert gate.run() == 1
+    (body,) = gate.comments
+    assert 30_000 < len(body) <= 65_536
+    assert "more failing tests not shown" in body
+    assert body.endswith("by [this run](https://github.com/octo/shop/actions/runs/77/attempts/1).\n")
 
 
 def test_a_forged_marker_is_not_written_over(gate: Gate) -> None:
