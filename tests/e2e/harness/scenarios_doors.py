@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.e2e.harness import events
 from tests.e2e.harness.act import Ran
-from tests.e2e.harness.caller import WORKFLOW
-from tests.e2e.harness.outcomes import passed, refused, told
+from tests.e2e.harness.caller import CONFIGURATION, WORKFLOW
+from tests.e2e.harness.outcomes import counted, passed, refused, told
 from tests.e2e.harness.scenario import DISPATCH, scenario
 from tests.e2e.harness.scenarios import KERNELS, SHARED, touch
 from tests.e2e.harness.stage import LABELED, Stage
@@ -77,6 +79,19 @@ def fork(stage: Stage) -> list[Ran]:
     pull = stage.open_pull(touch(stage, KERNELS), fork=True, author="stranger")
     ran = stage.run(stage.label(pull, "maria"))
     passed(stage, ran, pull.head_sha, shards=1)
+    return [ran]
+
+
+@scenario("own-configuration", shards={"max": 1})
+def own_configuration(stage: Stage) -> list[Ran]:
+    """A pull request brings a configuration and a workflow of its own: those of the default branch count."""
+    elsewhere = json.dumps({"packages": ["lib"], "slurm": {"login": ["login.example.com"], "user": "sam"}})
+    pull = stage.open_pull(
+        {**touch(stage, KERNELS), CONFIGURATION: elsewhere, WORKFLOW: "on: push\njobs: {}\n"}
+    )
+    ran = stage.run(stage.label(pull, "maria"))
+    passed(stage, ran, pull.head_sha, shards=1)
+    counted(stage)
     return [ran]
 
 
