@@ -30,6 +30,7 @@ from gpuci.reporting.text import plural
 from gpuci.repository.fetch import Repository
 from gpuci.repository.unpack import unpack
 from gpuci.steps import plan_input
+from gpuci.steps.plan_file import digest_of
 from gpuci.steps.plan_input import PlanInput
 
 VARIABLES = plan_input.VARIABLES
@@ -136,5 +137,6 @@ def _answer(step: Step, plan: Plan, path: Path) -> None:
     step.output("matrix", json.dumps([shard.index for shard in plan.shards]))
     step.output("shards", str(len(plan.shards)))
     step.output("plan", str(path))
+    step.output("plan-digest", digest_of(path.read_bytes()))
     step.output("tests", str(gpu_tests))
     step.output("makespan-seconds", f"{plan.makespan_seconds:.0f}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuci.errors import ConfigError, GpuciError
-from gpuci.execution.directories import read_document, write_document, write_text
+from gpuci.execution.directories import write_document, write_text
 from gpuci.github import comment, gate_text
 from gpuci.github.client import VERDICT_CONTEXT, Client, client_of
 from gpuci.github.events import subject_of
@@ -18,7 +18,6 @@ from gpuci.github.gate import Decision, decide
 from gpuci.github.needs import facts_of
 from gpuci.github.step import Step
 from gpuci.model import Plan, Report, ShardRun
-from gpuci.planning import document as plan_document
 from gpuci.reporting import annotation, junit, summary
 from gpuci.reporting import document as report_document
 from gpuci.reporting.links import Links
@@ -26,6 +25,7 @@ from gpuci.results.artifacts import Found, collect, collect_one
 from gpuci.results.build import build_report
 from gpuci.steps import gate_input
 from gpuci.steps.gate_input import GateInput
+from gpuci.steps.plan_file import read_plan
 from gpuci_node.contract import EXIT_CODES
 
 VARIABLES = gate_input.VARIABLES
@@ -94,7 +94,8 @@ def _plan(step: Step, given: GateInput, sha: str) -> Plan | None:
     if given.needs.results["calculate-shards"] != "success":
         return None
     try:
-        plan = plan_document.from_document(read_document(Path(given.plan), then="run all jobs again"))
+        digest = given.needs.output("calculate-shards", "plan-digest")
+        plan = read_plan(Path(given.plan), digest, then="run all jobs again")
     except GpuciError as error:
         step.error(error.page(), title="gpuci: plan.json")
         return None

@@ -23,6 +23,7 @@ _OPTIONAL = {
     "GITHUB_EVENT_NAME": "with an event its commit needs an approval, if others pushed it; GitHub sets it",
     "GITHUB_SERVER_URL": "where the commit is fetched from; GitHub sets it",
     "GITHUB_API_URL": "where the approval is asked for; GitHub sets it",
+    "GPUCI_PLAN_DIGEST": "sha256:… of plan.json; another file is refused then",
     "GPUCI_SHA": "the full SHA to test, fetched if there is no GPUCI_TREE",
     "GPUCI_ROOT": "with GPUCI_SHA: the directory of that commit that is ROOT",
     "GPUCI_TREE": "a directory to test as it lies there, or a bare repository that holds GPUCI_SHA",
@@ -58,6 +59,7 @@ class ShardInput:
     """What one step is to do. `shard` 0: all of the plan. `sha` empty: the tree as it lies there."""
 
     plan: str
+    plan_digest: str
     shard: int
     tree: str
     out: str
@@ -83,6 +85,7 @@ def read(environ: Mapping[str, str], *, clean_up: bool = False) -> ShardInput:
     shard = environ["GPUCI_SHARD"].strip()
     return ShardInput(
         plan=environ["GPUCI_PLAN"],
+        plan_digest=environ.get("GPUCI_PLAN_DIGEST", "").strip(),
         shard=0 if shard == "all" else int(shard),
         tree=environ.get("GPUCI_TREE", ""),
         out=environ.get("GPUCI_OUT", ""),

@@ -10,11 +10,10 @@ from pathlib import Path
 from gpuci.config import document as config_document
 from gpuci.config.model import Config
 from gpuci.errors import ConfigError
-from gpuci.execution.directories import read_document
 from gpuci.execution.transport.login import SECRETS
 from gpuci.github.step import Step
 from gpuci.model import Plan
-from gpuci.planning import document as plan_document
+from gpuci.steps.plan_file import read_plan
 from gpuci.steps.shard_input import ShardInput
 
 _BY_DIGEST = re.compile(r"[A-Za-z0-9][^@\s]*@sha256:[0-9a-f]{64}")
@@ -28,7 +27,7 @@ def with_secrets(step: Step) -> Mapping[str, str]:
 
 def plan_and_config(given: ShardInput) -> tuple[Plan, Config]:
     """The plan, with nothing but the shards that are ours; raises ConfigError."""
-    plan = plan_document.from_document(read_document(Path(given.plan), then="run calculate-shards first"))
+    plan = read_plan(Path(given.plan), given.plan_digest, then="run calculate-shards first")
     if given.sha and plan.sha and given.sha != plan.sha:
         raise ConfigError(
             f"the plan is for the commit {plan.sha}, and {given.sha} is to be tested",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from collections.abc import Mapping
@@ -98,6 +99,8 @@ def test_a_plan_of_everything(commit: Commit) -> None:
     assert (told["matrix"], told["shards"], told["tests"]) == ("[1, 2]", "2", "3")
     assert float(told["makespan-seconds"]) == pytest.approx(plan.makespan_seconds, abs=0.5)
     assert plan.sha == commit.sha
+    digest = hashlib.sha256(Path(told["plan"]).read_bytes()).hexdigest()
+    assert told["plan-digest"] == f"sha256:{digest}"
     assert sorted(unit.file for unit in plan.units if unit.mode != "cpu") == [
         "alpha/tests/test_a.py",
         "beta/tests/test_b.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 from collections.abc import Iterator
@@ -115,7 +116,10 @@ class Gate:
             (folder / "runs.json").write_text(json.dumps(to_document(sha, [run])))
 
     def plan(self, plan: Plan = PLAN) -> None:
-        (self.directory / "plan.json").write_text(json.dumps(plan_document.to_document(plan)))
+        text = json.dumps(plan_document.to_document(plan))
+        (self.directory / "plan.json").write_text(text)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        self.needs["calculate-shards"]["outputs"]["plan-digest"] = f"sha256:{digest}"
 
     def run(self, token: str = "tok") -> int:
         for name in ("output", "summary"):
@@ -462,10 +466,12 @@ def test_a_commit_that_nobody_can_tell_gets_no_status(gate: Gate) -> None:
     assert gate.server.requests == []
 
 
+NOTHING_DUE = json.dumps({**plan_document.to_document(PLAN), "shards": [], "units": [], "cpu_units": []})
 PLANS = {
     "there is none": lambda gate: (gate.directory / "plan.json").unlink(),
     "broken": lambda gate: (gate.directory / "plan.json").write_text("{"),
     "no plan": lambda gate: (gate.directory / "plan.json").write_text("{}"),
+    "put there by another job": lambda gate: (gate.directory / "plan.json").write_text(NOTHING_DUE),
     "of another commit": lambda gate: gate.plan(plan_of(OTHER)),
 }
 

@@ -1,5 +1,6 @@
 """A shard that never got to a cluster still leaves its results; what it asks of GitHub before."""
 
+import hashlib
 import json
 import os
 import signal
@@ -20,7 +21,7 @@ from gpuci.github.step import Step
 from gpuci.model import Report
 from gpuci.results import runs_document
 from gpuci.results.build import build_report
-from gpuci.steps import run_gpu_shard, shard_plan
+from gpuci.steps import clean_up_gpu_shard, run_gpu_shard, shard_plan
 
 CONFIG = "packages: [.]\nprofiles:\n  node: {gpus: 1}\n"
 TESTS = "import pytest\n\npytestmark = pytest.mark.gpu\ndef test_a(): pass\ndef test_b(): pass\n"
@@ -211,6 +212,22 @@ def test_a_plan_for_another_commit_is_refused(github: OnGitHub, tmp_path: Path) 
     Path(github.environ["GPUCI_PLAN"]).write_text(json.dumps({**plan, "sha": "f" * 40}))
     with pytest.raises(ConfigError, match=f"for the commit {'f' * 40}"):
         github.run()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_that_another_job_put_there_is_refused(github: OnGitHub, tmp_path: Path) -> None:
+    """It would say which program gets the key, so nothing of it counts."""
+    path = Path(github.environ["GPUCI_PLAN"])
+    digest = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    github.run(GPUCI_PLAN_DIGEST=digest, GPUCI_OUT=str(tmp_path / "good"))
+    assert (tmp_path / "good/report.json").exists()
+    plan = json.loads(path.read_text())
+    plan["config"]["slurm"]["credential-command"] = ["cat"]
+    path.write_text(json.dumps(plan))
+    with pytest.raises(ConfigError, match="not the plan that calculate-shards made"):
+        github.run(GPUCI_PLAN_DIGEST=digest)
+    with pytest.raises(ConfigError, match="not the plan that calculate-shards made"):
+        clean_up_gpu_shard.run(step_of({**github.environ, "GPUCI_PLAN_DIGEST": digest}))
     assert not (tmp_path / "out").exists()
 
 

@@ -1,0 +1,37 @@
+"""plan.json as calculate-shards left it. I/O.
+
+It travels as an artifact, and says which programs of the runner get the cluster's key
+(`slurm.credential-command`). Its digest travels as an output of that job, which no other job can write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from gpuci.errors import ConfigError
+from gpuci.model import Plan
+from gpuci.planning import document
+
+
+def digest_of(data: bytes) -> str:
+    """As in `sha256:…`."""
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def read_plan(path: Path, digest: str, *, then: str) -> Plan:
+    """The plan of a file; raises ConfigError for another one than `digest` names, if it is not empty."""
+    try:
+        data = path.read_bytes()
+        if digest and digest_of(data) != digest:
+            raise ConfigError(
+                f"{path} is not the plan that calculate-shards made",
+                why="another job put its own in the place of the artifact, or it is from another attempt",
+                then="look at what else this run uploads; then run all jobs again",
+            )
+        return document.from_document(json.loads(data))
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read: {error.strerror}", then=then) from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is no JSON document: {error}", then=then) from error
