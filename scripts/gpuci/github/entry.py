@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from types import FrameType
 
 from gpuci.errors import GpuciError
@@ -19,6 +21,7 @@ from gpuci_node.contract import EXIT_CODES
 # What no program that we start has a use for.
 SECRETS = ("GPUCI_TOKEN", "GPUCI_REGISTRY_PASSWORD", *login.SECRETS)
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 SUMMARY_CHARACTERS = 20_000  # of an error: it may quote what others wrote
 
 
@@ -39,9 +42,8 @@ def main(action: str, *, needs_packages: bool = True) -> int:
     except KeyboardInterrupt:
         step.say("cancelled")
         return EXIT_CODES["cancelled"]
-    except Exception:  # a defect of ours: its text may quote what others wrote
-        step.say(traceback.format_exc())
-        step.error("this is a defect of gpuci; the log has the traceback", title=f"gpuci {step.action}")
+    except Exception as error:
+        _explain(step, error)
         return EXIT_CODES["infra"]
     finally:
         step.close()
@@ -53,13 +55,30 @@ def _without_secrets() -> tuple[dict[str, str], dict[str, str]]:
     return dict(os.environ), hidden
 
 
+def _explain(step: Step, error: Exception) -> None:
+    """What no step thought of: a full disk, else a defect of ours, whose text may quote what others wrote."""
+    if isinstance(error, OSError) and error.errno in _FULL:
+        _show(
+            step,
+            GpuciError(
+                "the disk of the runner is full",
+                why=f"{error.filename or 'a file'!a} can't be written: {error.strerror}",
+                then="make room, or take a bigger runner (`runs-on`); then run the failed jobs again",
+            ),
+        )
+        return
+    step.say(traceback.format_exc())
+    step.error("this is a defect of gpuci; the log has the traceback", title=f"gpuci {step.action}")
+
+
 def _show(step: Step, error: GpuciError) -> None:
     page = error.page()
     if not step.on_actions:  # started by hand, or by another service
         print(clean(page), file=sys.stderr)
         return
     step.error(page, title=f"gpuci {step.action}")
-    step.summary(f"### gpuci {step.action} stopped\n\n{fence(page[:SUMMARY_CHARACTERS])}\n")
+    with suppress(OSError):  # on a full disk too the annotation is there
+        step.summary(f"### gpuci {step.action} stopped\n\n{fence(page[:SUMMARY_CHARACTERS])}\n")
 
 
 def _cancel(_signal: int, _frame: FrameType | None) -> None:

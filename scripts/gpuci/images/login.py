@@ -62,7 +62,7 @@ def credential_for(
 
 def is_loopback(host: str) -> bool:
     """Whether a registry (`host`, `host:port`) is on this machine: no TLS, as with docker and podman."""
-    return host.partition(":")[0] in _LOOPBACK
+    return urlsplit(f"//{host}").hostname in _LOOPBACK
 
 
 def challenge_of(header: str) -> Challenge:

@@ -39,6 +39,7 @@ def push(archive: Archive, registry: Registry, tag: str, say: Say) -> str:
 
     Two runs can build the same image at once. No registry takes "only if the tag is free", so the tag is
     looked at again right before; should both write it, both images stay, and each run uses its own digest.
+    A registry whose tags never move refuses the second.
     """
     for blob in archive.blobs:
         if registry.has(blob):
@@ -50,7 +51,13 @@ def push(archive: Archive, registry: Registry, tag: str, say: Say) -> str:
     if faster:
         say("another run pushed this image in the meantime: that one is used")
         return faster
-    registry.put_manifest(tag, archive.manifest, MANIFEST)
+    try:
+        registry.put_manifest(tag, archive.manifest, MANIFEST)
+    except RegistryError:
+        faster = registry.digest_of(tag)
+        if not faster:
+            raise
+        return faster
     return archive.digest
 
 

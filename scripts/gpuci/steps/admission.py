@@ -15,7 +15,7 @@ def approver(step: Step, event: str, sha: str) -> str:
     branch) that is who caused it. Any other commit has to have its approval on record. `sha` empty: a
     directory as it lies there. Raises Unauthorized, ApiError, ConfigError.
     """
-    if not event:
+    if not (event or step.on_actions):
         return ""
     subject = subject_of(event, step.event(), step.environ)
     if subject.trusted and sha in ("", subject.sha):

@@ -105,9 +105,14 @@ def test_what_needs_packages_runs_in_an_environment_that_a_cache_can_keep(
             "error: a\n|::error::b",
         ),
         ("from gpuci.errors import GpuciError; raise GpuciError('a')", 4, "error: a"),
+        (
+            "raise OSError(28, 'No space left on device', '/x\\n::error::b')",
+            4,
+            "error: the disk of the runner is full\n",
+        ),
         ("raise KeyError('::error::x')", 4, "this is a defect of gpuci; the log has the traceback"),
     ],
-    ids=["configuration", "infrastructure", "defect"],
+    ids=["configuration", "infrastructure", "full disk", "defect"],
 )
 def test_an_error_is_one_annotation(start: Start, body: str, code: int, told: str) -> None:
     returned, output = finish(start(body))
@@ -122,6 +127,14 @@ def test_an_error_stands_in_the_summary(start: Start, tmp_path: Path) -> None:
     finish(start("from gpuci.errors import ConfigError; raise ConfigError('</details>```@all')"))
     summary = (tmp_path / "GITHUB_STEP_SUMMARY").read_text()
     assert summary.startswith("### gpuci probe stopped\n\n````text\nerror: </details>```@all\n````\n")
+
+
+def test_an_error_on_a_full_disk_is_told_without_the_summary(start: Start) -> None:
+    body = "step.output('x', 'y')"
+    returned, output = finish(start(body, GITHUB_OUTPUT="/dev/full", GITHUB_STEP_SUMMARY="/dev/full"))
+    (error,) = read_log(output).beside("remove-matcher")
+    assert (returned, error.data.partition("\n")[0]) == (4, "error: the disk of the runner is full")
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])

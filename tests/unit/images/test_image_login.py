@@ -68,7 +68,13 @@ def test_the_registry_of_a_github(url: str, registry: str) -> None:
 
 @pytest.mark.parametrize(
     ("host", "loopback"),
-    [("localhost", True), ("127.0.0.1:5000", True), ("127.0.0.1.example.org", False), ("ghcr.io", False)],
+    [
+        ("localhost", True),
+        ("127.0.0.1:5000", True),
+        ("127.0.0.1.example.org", False),
+        ("127.0.0.1:x@example.org", False),
+        ("ghcr.io", False),
+    ],
 )
 def test_only_this_machine_goes_without_tls(host: str, loopback: bool) -> None:
     assert is_loopback(host) == loopback

@@ -264,6 +264,18 @@ def test_two_in_the_same_moment_both_have_an_image(fake: Fake, tmp_path: Path) -
     assert one.registry().manifest(second) is not None
 
 
+def test_where_tags_never_move_the_second_takes_the_first(fake: Fake, tmp_path: Path) -> None:
+    """It is refused when it writes, since the tag was free when it looked."""
+    one = Side(fake, Layout(layers=[b"one"]).write(tmp_path / "one.tar"))
+    two = Side(fake, Layout(layers=[b"two"]).write(tmp_path / "two.tar"))
+    two.push()
+    tagged = fake.manifests.pop(("team/train", TAG))
+    fake.before_manifest.append(lambda: fake.faults.append(409))
+    fake.before_manifest.append(lambda: fake.manifests.update({("team/train", TAG): tagged}))
+    assert one.push() == two.registry().digest_of(TAG)
+    assert fake.count("PUT", "/manifests/") == 2
+
+
 def test_a_tag_moves_to_the_same_bytes(side: Side) -> None:
     digest = side.push()
     move_tag(side.registry(), digest, "main")

@@ -144,3 +144,10 @@ def test_an_event_that_is_not_known_is_refused(github: Server, tmp_path: Path) -
 def test_without_an_event_nobody_is_asked(github: Server, tmp_path: Path) -> None:
     assert approver(step_of(github, tmp_path, "push"), "", HEAD) == ""
     assert github.requests == []
+
+
+def test_a_runner_that_names_no_event_is_refused(github: Server, tmp_path: Path) -> None:
+    step = step_of(github, tmp_path, "push")
+    step = Step("run-gpu-shard", {**step.environ, "GITHUB_ACTIONS": "true"}, {"GPUCI_TOKEN": "t"})
+    with pytest.raises(ConfigError, match="starts no run"):
+        approver(step, "", OWN)
