@@ -88,6 +88,7 @@ class Runner:
             "GITHUB_EVENT_NAME": "push",
             "GITHUB_SHA": self.git("rev-parse", "HEAD"),
             "GITHUB_REF": "refs/heads/main",
+            "GITHUB_RUN_ATTEMPT": "1",
             "GITHUB_OUTPUT": str(self.top / "output"),
             "GITHUB_STEP_SUMMARY": str(self.top / "summary"),
             "RUNNER_TEMP": str(self.top / temp),

@@ -1,4 +1,4 @@
-"""Whether a commit may go to the cluster. Asks GitHub's API; no word of another job counts."""
+"""Whether a commit's code may be run: GitHub's API is asked, no word of another job counts."""
 
 from __future__ import annotations
 

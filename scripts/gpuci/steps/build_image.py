@@ -15,6 +15,7 @@ from gpuci.images.build import build_archive, choose
 from gpuci.images.builders import BUILDERS
 from gpuci.reporting.text import clean, duration, gutter, inline_code, size
 from gpuci.steps import image_input
+from gpuci.steps.admission import approver
 from gpuci.steps.image_commit import Wanted, found, unpacked, wanted
 from gpuci.steps.image_input import ImageInput
 
@@ -47,6 +48,8 @@ def run(step: Step) -> int:
 
 
 def _build(step: Step, given: ImageInput, image: Wanted) -> Path:
+    # Asked here too: "re-run failed jobs" starts this job without the one that asked before.
+    approver(step, step.environ.get("GITHUB_EVENT_NAME", ""), given.sha)
     builder = choose(step.value("BUILDER", "auto"), step.environ)
     tree = unpacked(step, given, image)
     started = time.monotonic()

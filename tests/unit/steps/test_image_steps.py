@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes.github.server import Server
+from tests.fakes.github.state import Repository, State, Token
 from tests.fakes.oci import Layout
 from tests.fakes.registry import Fake, serving
 
 from gpuci.config import document as config_document
 from gpuci.config.model import Config
 from gpuci.errors import ConfigError, GpuciError
+from gpuci.github.record import Unauthorized
 from gpuci.github.step import Step
 from gpuci.images.answers import RegistryError
 from gpuci.images.manifest import BrokenImage
@@ -55,6 +58,7 @@ class Scene:
 
     directory: Path
     fake: Fake
+    github: Server
     commits: dict[str, str] = field(default_factory=dict)  # branch -> sha
 
     @property
@@ -85,7 +89,14 @@ class Scene:
         self.git("add", "-A")
         self.git("commit", "-q", "--allow-empty", "-m", "x")
         self.commits[branch] = self.git("rev-parse", "HEAD")
-        return self.commits[branch]
+        return self.approved(self.commits[branch])
+
+    def approved(self, sha: str, state: str = "success") -> str:
+        """Record that somebody approved a commit, or took that back."""
+        status = {"context": "gpuci/approved", "state": state, "description": "approved by @maria (label)"}
+        statuses = self.github.state.repositories[0].statuses.setdefault(sha, [])
+        statuses.append({**status, "created_at": "2026-11-20T12:00:00Z"})
+        return sha
 
     def configuration(self, **build: Any) -> str:
         section = {
@@ -116,6 +127,8 @@ class Scene:
             "GITHUB_EVENT_NAME": "push",
             "GITHUB_SHA": own or self.commits["main"],
             "GITHUB_REF": ref,
+            "GITHUB_API_URL": self.github.url,
+            "GITHUB_RUN_ATTEMPT": "1",
             "GITHUB_OUTPUT": str(self.directory / "output"),
             "GITHUB_STEP_SUMMARY": str(self.directory / "summary"),
             "RUNNER_TEMP": str(self.directory),
@@ -155,8 +168,9 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     program.write_text(STAND_IN)
     program.chmod(0o755)
     Layout().write(tmp_path / "bin/image.tar")
-    with serving(Fake(users={"bot": PASSWORD})) as fake:
-        found = Scene(tmp_path, fake)
+    state = State([Repository("octo/tests")], {"ghs_token": Token({"statuses": "read"})})
+    with serving(Fake(users={"bot": PASSWORD})) as fake, Server(state) as github:
+        found = Scene(tmp_path, fake, github)
         found.origin.mkdir(parents=True)
         found.git("init", "-q", "-b", "main")
         found.git("config", "uploadpack.allowFilter", "true")
@@ -278,6 +292,15 @@ def test_an_archive_gets_the_tag_of_the_commit_whatever_it_says(scene: Scene) ->
     assert scene.build(scene.commits["main"])["push"] == "true"
 
 
+def test_nothing_is_built_of_a_commit_whose_approval_was_taken_back(scene: Scene) -> None:
+    """A re-run of this job alone: wait-for-label passed once, and is not asked again."""
+    head = scene.approved(scene.commit("feature", docker__Dockerfile="FROM scratch\n# evil\n"), "failure")
+    with pytest.raises(Unauthorized):
+        scene.build(head, ref="refs/pull/1/merge")
+    assert not scene.builds
+    assert scene.outputs() == {}
+
+
 def test_a_failed_build_has_no_image(scene: Scene) -> None:
     head = scene.commit("feature", docker__Dockerfile="FAIL")
     with pytest.raises(BuildFailed) as caught:
@@ -346,7 +369,7 @@ def test_a_submodule_and_a_link_out_of_the_tree_are_not_there_for_the_build(
     scene.git("update-index", "--add", "--cacheinfo", f"160000,{scene.commits['main']},docker/sub")
     scene.git("add", "docker/key", "docker/lock")
     scene.git("commit", "-q", "-m", "links")
-    scene.build(scene.git("rev-parse", "HEAD"), ref="refs/pull/1/merge")
+    scene.build(scene.approved(scene.git("rev-parse", "HEAD")), ref="refs/pull/1/merge")
     assert scene.facts()["seen"] == ["docker/Dockerfile", "docker/lock", "uv.lock"]
     printed = capsys.readouterr().out
     assert "docker/key: a link out of the tree" in printed
