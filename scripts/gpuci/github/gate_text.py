@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gpuci.github.gate import BY_RESULTS, UNPROTECTED, Decision
 from gpuci.model import Report
 from gpuci.reporting import markdown, summary
+from gpuci.reporting.heartbeat import names
 from gpuci.reporting.links import Links
 from gpuci.reporting.text import inline_code, one_line
 
@@ -45,6 +47,16 @@ def remarks(decision: Decision, *, partial: bool = False, kept: bool = False, re
     return [note for note in notes if note]
 
 
+def earlier(attempts: Mapping[int, int], attempt: int) -> list[str]:
+    """A remark about the shards whose results are of an attempt before this one; none if all are of it."""
+    old = sorted({number for number in attempts.values() if number != attempt})
+    told = [
+        f"{names([index for index, of in sorted(attempts.items()) if of == number])} (attempt {number})"
+        for number in old
+    ]
+    return [f"Results of earlier attempts: {'; '.join(told)}."] if told else []
+
+
 def page(
     decision: Decision, report: Report | None, notes: list[str], links: Links, *, limit_bytes: int = 1_000_000
 ) -> str:
@@ -52,7 +64,6 @@ def page(
     if report is not None:
         whole = final_report(decision, report)
         return markdown.render(whole, limit_bytes=limit_bytes, links=links, remarks=notes)
-    sign = "✅" if decision.verdict == "passed" else "❌"
-    head = f"## {sign} GPU tests {summary.HEADLINES[decision.verdict]}"
+    head = f"## {summary.sign(decision.verdict)} GPU tests {summary.HEADLINES[decision.verdict]}"
     text = decision.row.text[:1].upper() + decision.row.text[1:]
     return "\n\n".join([head, f"{text}.", *notes]) + "\n"

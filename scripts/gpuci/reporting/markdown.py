@@ -83,10 +83,9 @@ def _cut_note(missing: int, noun: str) -> str:
 
 
 def _verdict(report: Report) -> str:
-    sign = "✅" if report.verdict == "passed" else "❌"
     times = ", ".join(filter(None, [summary.time_text(report), summary.queue_text(report)]))
     lines = [
-        f"## {sign} GPU tests {summary.HEADLINES[report.verdict]}",
+        f"## {summary.sign(report.verdict)} GPU tests {summary.HEADLINES[report.verdict]}",
         "",
         f"**{summary.counts_text(report.counts)}** {times}",
         "",

@@ -36,7 +36,7 @@ def markdown(report: Report) -> str:
 
 
 def _line(row: ShardReport) -> str:
-    sign = "✅" if row.verdict == "passed" else "❌"
+    sign = summary.sign(row.verdict)
     parts = [f"{plural(row.tests, 'test')} in {duration(row.wall_seconds)}"]
     parts += [f"{duration(row.queue_seconds)} in the queue"] if row.queue_seconds else []
     parts += [f"on {_code(row.node)}"] if row.node else []

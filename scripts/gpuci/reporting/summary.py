@@ -15,7 +15,7 @@ COMMON_VERDICTS = frozenset({"passed", "failed"})
 # How a run that has this verdict is called in a sentence.
 HEADLINES = {
     "config_error": "not run: configuration error",
-    "unauthorized": "not run: nobody approved this commit",
+    "unauthorized": "wait for approval",
     "cancelled": "cancelled",
     "failed": "failed",
     "timeout": "not finished in time",
@@ -24,6 +24,7 @@ HEADLINES = {
     "queue_timeout": "not started in time",
     "passed": "passed",
 }
+SIGNS = {"passed": "✅", "unauthorized": "⏸️"}  # without approval nothing failed: somebody has to act
 NAMED = 5
 NOTES_TITLE = "Not forked"
 NOTES_ADVICE = "imported anew in each process: slower, but no result changed"
@@ -58,6 +59,11 @@ def counts_text(counts: dict[str, int]) -> str:
 def _count(outcome: str, count: int) -> str:
     # `errors` are things, `failed` is what happened to a test.
     return plural(count, label(outcome)) if outcome.endswith("error") else f"{count} {label(outcome)}"
+
+
+def sign(verdict: str) -> str:
+    """What a heading shows before the verdict."""
+    return SIGNS.get(verdict, "❌")
 
 
 def label(outcome: str) -> str:

@@ -12,8 +12,8 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuci.errors import ConfigError
@@ -31,10 +31,14 @@ _NAME = re.compile(r"gpuci-shard-([1-9][0-9]{0,5})-attempt-([1-9][0-9]{0,5})")
 
 @dataclass(frozen=True)
 class Found:
-    """The tries of every shard of a plan, and what a person should know beside them."""
+    """The tries of every shard of a plan, and what a person should know beside them.
+
+    `attempts`: shard -> GitHub's attempt that its results are of, where that is known.
+    """
 
     runs: tuple[ShardRun, ...]
     warnings: tuple[str, ...] = ()
+    attempts: Mapping[int, int] = field(default_factory=dict)
 
 
 def newest(names: Iterable[str], attempts: range) -> dict[int, str]:
@@ -60,7 +64,9 @@ def collect(directory: Path, plan: Plan, attempts: range) -> Found:
         runs += _tries(found, shard.index, plan.sha)
         if isinstance(found, Runs) and any(run.index != shard.index for run in found.runs):
             warnings.append(f"{shard_name(shard.index)} told of other shards; that is ignored")
-    return Found(tuple(runs), tuple(warnings))
+    of = {index: int(name.rpartition("-")[2]) for index, name in folders.items()}
+    attempts = {shard.index: of[shard.index] for shard in plan.shards if shard.index in of}
+    return Found(tuple(runs), tuple(warnings), attempts)
 
 
 def collect_one(directory: Path, plan: Plan) -> Found:

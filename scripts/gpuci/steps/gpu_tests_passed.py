@@ -35,7 +35,7 @@ VARIABLES = gate_input.VARIABLES
 class _Outcome:
     """What is to be told. `sha` and `pull_request` say where; `report` is None if no test could run.
 
-    `refusal`: why wait-for-label let nothing run.
+    `refusal`: why wait-for-label let nothing run. `earlier`: which results are of earlier attempts.
     """
 
     decision: Decision
@@ -44,6 +44,7 @@ class _Outcome:
     pull_request: int | None
     links: Links
     refusal: str
+    earlier: list[str]
 
 
 def run(step: Step) -> int:
@@ -53,6 +54,7 @@ def run(step: Step) -> int:
     faults: list[GpuciError] = []
     kept = _set_status(step, given, outcome, faults)
     notes = gate_text.remarks(outcome.decision, partial=given.partial, kept=kept, refusal=outcome.refusal)
+    notes += outcome.earlier
     _leave(step, outcome, notes)
     for fault in faults:  # before the tests take all annotations that a step has
         step.error(fault.page(), title="gpuci: the commit status could not be set")
@@ -67,13 +69,14 @@ def run(step: Step) -> int:
 def _judge(step: Step, given: GateInput) -> _Outcome:
     sha, pull_request = _about(step, given)
     plan = _plan(step, given, sha)
-    report = None
+    report, earlier = None, []
     if plan is not None and plan.shards and given.needs.ran and given.needs.approved:
-        report = _report(plan, _found(given, plan))
+        found = _found(given, plan)
+        report, earlier = _report(plan, found), gate_text.earlier(found.attempts, given.attempt)
     facts = facts_of(given.needs, plan, report.verdict if report else None)
     decision = decide(facts, given.policies)
     refusal = given.needs.output("wait-for-label", "reason")
-    return _Outcome(decision, report, sha, pull_request, _links(step, given, sha), refusal)
+    return _Outcome(decision, report, sha, pull_request, _links(step, given, sha), refusal, earlier)
 
 
 def _about(step: Step, given: GateInput) -> tuple[str, int | None]:

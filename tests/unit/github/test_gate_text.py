@@ -71,9 +71,16 @@ def test_a_page_without_results(row: object) -> None:
     decision = Decision(row, row.verdict, row.verdict == "passed", accepted=False)  # type: ignore[arg-type, attr-defined]
     page = gate_text.page(decision, None, gate_text.remarks(decision), LINKS)
     head, text, *notes = page.rstrip("\n").split("\n\n")
-    assert head.startswith("## ✅ " if decision.verdict == "passed" else "## ❌ ")
+    sign = {"passed": "✅", "unauthorized": "⏸️"}.get(decision.verdict, "❌")
+    assert head.startswith(f"## {sign} GPU tests ")
     assert text.lower() == f"{decision.row.text}.".lower()
     assert notes == ([f"**What now:** {decision.then}."] if decision.then else [])
+
+
+def test_an_approval_that_was_taken_back_is_waited_for() -> None:
+    decision = decided("unauthorized")
+    page = gate_text.page(decision, replace(LOST, verdict="unauthorized"), [], LINKS)
+    assert page.startswith("## ⏸️ GPU tests wait for approval\n\n")
 
 
 def test_a_page_keeps_its_limit() -> None:
@@ -124,3 +131,17 @@ def test_which_environment_is_refused_and_why() -> None:
     assert first == f"wait-for-label: <code>{why}</code>"
     assert "Settings > Environments" in then
     assert gate_text.status_text(decided(approved="false"), None, why) != f"config error: {why}"
+
+
+@pytest.mark.parametrize(
+    ("attempts", "told"),
+    [
+        ({}, []),
+        ({1: 3, 2: 3}, []),
+        ({2: 1, 1: 1, 3: 3}, ["Results of earlier attempts: shards 1-2 (attempt 1)."]),
+        ({1: 2, 2: 3, 5: 1}, ["Results of earlier attempts: shard 5 (attempt 1); shard 1 (attempt 2)."]),
+    ],
+    ids=["unknown", "all of this one", "a shard ran again", "three attempts"],
+)
+def test_results_of_earlier_attempts_are_told(attempts: dict[int, int], told: list[str]) -> None:
+    assert gate_text.earlier(attempts, 3) == told

@@ -87,7 +87,14 @@ def test_tries_of_all_shards(tmp_path: Path) -> None:
     leave(tmp_path / "gpuci-shard-2-attempt-1", ran(2))
     leave(tmp_path / "gpuci-shard-9-attempt-1", ran(9))
     found = collect(tmp_path, plan(), ATTEMPTS)
-    assert found == artifacts.Found((ran(1), ran(1, 2), ran(2)))
+    assert found == artifacts.Found((ran(1), ran(1, 2), ran(2)), attempts={1: 1, 2: 1})
+
+
+def test_of_which_attempt_the_results_are(tmp_path: Path) -> None:
+    leave(tmp_path / "gpuci-shard-1-attempt-2", ran(1))
+    leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1))
+    leave(tmp_path / "gpuci-shard-3-attempt-1", ran(3))
+    assert collect(tmp_path, plan(3), ATTEMPTS).attempts == {1: 2, 3: 1}
 
 
 def test_a_newer_attempt_takes_the_place_of_an_older_one_even_if_it_is_broken(tmp_path: Path) -> None:

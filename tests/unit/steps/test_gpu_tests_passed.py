@@ -271,6 +271,8 @@ def test_attempts_are_combined(gate: Gate) -> None:
     gate.attempt = 2
     assert gate.run() == 0
     assert gate.status == ("success", "passed: 2 passed, 1 elsewhere")
+    assert "\n\nResults of earlier attempts: shard 1 (attempt 1).\n\n" in gate.summary
+    assert "Results of earlier attempts: shard 1 (attempt 1)." in gate.comments[0]
 
 
 def test_results_of_an_attempt_to_come_do_not_count(gate: Gate) -> None:
@@ -387,7 +389,7 @@ def test_without_approval_nothing_is_said_of_the_commit(
     assert gate.run() == code
     assert gate.server.requests == []
     assert gate.status[0] == before
-    assert "## ❌ GPU tests not run: nobody approved this commit" in gate.summary
+    assert "## ⏸️ GPU tests wait for approval\n\nNobody approved this commit.\n" in gate.summary
     assert "the summary of wait-for-label says who can, and how" in gate.summary
 
 
