@@ -65,8 +65,11 @@ def collect(directory: Path, plan: Plan, attempts: range) -> Found:
         if isinstance(found, Runs) and any(run.index != shard.index for run in found.runs):
             warnings.append(f"{shard_name(shard.index)} told of other shards; that is ignored")
     of = {index: int(name.rpartition("-")[2]) for index, name in folders.items()}
-    attempts = {shard.index: of[shard.index] for shard in plan.shards if shard.index in of}
-    return Found(tuple(runs), tuple(warnings), attempts)
+    return Found(
+        tuple(runs),
+        tuple(warnings),
+        {shard.index: of[shard.index] for shard in plan.shards if shard.index in of},
+    )
 
 
 def collect_one(directory: Path, plan: Plan) -> Found:
