@@ -29,10 +29,15 @@ def compare(directory: str, base: bytes, head: bytes) -> Lock | None:
     if old is None or new is None:
         return None
     changed = {name for name in {*old, *new} if _text(old.get(name)) != _text(new.get(name))}
-    members = {**_members(old), **_members(new), **_workspace(after)}
+    if any(name == "pytest" or name.startswith("pytest-") for name in changed):
+        return None  # it, and any plugin, acts on the tests of those too that don't declare it
+    before_, after_ = _members(old), _members(new)
+    # Who was no member before could hide behind a place of its own what others use.
+    known = {name for name, (path, _) in after_.items() if before_.get(name, ("",))[0] == path}
+    members = {**before_, **after_, **_workspace(after)}
     found: dict[str, str] = {}
     for name, (path, needs) in members.items():
-        used = name if name in changed else _changed_need(needs, changed, (old, new), set(members))
+        used = name if name in changed else _changed_need(needs, changed, (old, new), known)
         if used:
             found[posixpath.normpath(posixpath.join(directory, path))] = used
     paths = (posixpath.normpath(posixpath.join(directory, path)) for path, _ in members.values())
@@ -101,7 +106,7 @@ def _named(value: Any) -> Iterator[str]:
 def _changed_need(
     needs: set[str], changed: set[str], sides: tuple[Packages, ...], members: set[str]
 ) -> str | None:
-    """The first changed name that is reached; not by way of other members, which count for themselves."""
+    """The first changed name that is reached; not by way of `members`, which count for themselves."""
     due, seen = sorted(needs, reverse=True), set(needs)
     while due:
         name = due.pop()

@@ -23,7 +23,8 @@ class Project:
     """A directory that says of itself what it is called and needs, as in pyproject.toml.
 
     `needs` are normalised names (PEP 503), `paths` what it names by path. `unknown` says why its needs can't
-    be told; empty: they are told.
+    be told; empty: they are told. Without a `name` nobody can tell who needs it; `aliases` are what its
+    setup.py may call it. A `plugin` is one of pytest's, which acts on all tests where it is installed.
     """
 
     path: str
@@ -31,6 +32,8 @@ class Project:
     needs: frozenset[str] = frozenset()
     paths: frozenset[str] = frozenset()
     unknown: str = ""
+    aliases: frozenset[str] = frozenset()
+    plugin: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,14 @@ class Lock:
 class Rules:
     """What the configuration says of changes. `packages`: its guest list, directories or globs.
 
-    `configuration` are the files that it was read from.
+    `configuration` are the files that it was read from, `image` globs of what the image is built from.
     """
 
     packages: tuple[str, ...]
     everything: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     configuration: tuple[str, ...] = ()
+    image: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

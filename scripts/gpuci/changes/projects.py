@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gpuci.changes import toml
@@ -25,6 +26,12 @@ _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 # `optional-dependencies`, `dependency-groups`, `requires`, `sources`, `dev-dependencies`, …
 _DECLARES = re.compile(r"depend|requires|sources|constraints|extras|overrides", re.IGNORECASE)
 _NO_PATH = re.compile(r"[^\w.@+/-]+")
+_QUOTED = re.compile(r"[\"'](\.\.?/[^\"'\n]*)[\"']")
+_PLUGIN = re.compile(
+    r"\bpytest11\b"
+)  # the group of entry points that pytest loads (its docs, "Writing plugins")
+_SETUP_CFG_NAME = re.compile(r"^\[metadata\][^\[]*?^name\s*[=:]\s*([\w.-]+)\s*$", re.MULTILINE)
+_SETUP_PY_NAME = re.compile(r"\bname\s*=\s*[\"']([\w.-]+)[\"']")
 _PYTHONPATH = re.compile(r"\bpythonpath\s*[=:]\s*(\[[^\]]*\]|.*(?:\n[ \t]+.*)*)")
 
 
@@ -35,23 +42,35 @@ def normalized(name: str) -> str:
 
 def project(path: str, files: Mapping[str, bytes]) -> Project:
     """The project in a directory; `files` are those of READ that it has, by name."""
-    paths = frozenset(_paths(path, files))
+    texts = {
+        name: data[:MAX_BYTES].decode("utf-8", "replace") for name, data in files.items() if name in READ
+    }
+    found = Project(
+        path,
+        name=_name(_SETUP_CFG_NAME.findall(texts.get("setup.cfg", ""))),
+        paths=frozenset(_paths(path, texts)),
+        unknown="no pyproject.toml tells what it depends on",
+        aliases=frozenset(map(normalized, _SETUP_PY_NAME.findall(texts.get("setup.py", "")))),
+        plugin=any(_PLUGIN.search(text) for text in texts.values()),
+    )
     if "pyproject.toml" not in files:
-        return Project(path, paths=paths, unknown="no pyproject.toml tells what it depends on")
+        return found
     data = files["pyproject.toml"]
     document = toml.document(data) if len(data) <= MAX_BYTES else None
     if document is None:
         why = "can't be read" if toml.READABLE else "is not read by Python 3.10: take a newer one"
-        return Project(path, paths=paths, unknown=f"its pyproject.toml {why}")
+        return replace(found, unknown=f"its pyproject.toml {why}")
     standard, poetry = toml.table(document, "project"), toml.table(document, "tool", "poetry")
-    name = standard.get("name") or poetry.get("name")
-    return Project(
-        path,
-        name=normalized(name) if isinstance(name, str) else "",
+    return replace(
+        found,
+        name=_name([standard.get("name"), poetry.get("name"), found.name]),
         needs=frozenset(_needs(document)),
-        paths=paths,
         unknown=_unknown(standard, poetry),
     )
+
+
+def _name(said: Iterable[Any]) -> str:
+    return next((normalized(name) for name in said if isinstance(name, str) and name), "")
 
 
 def _unknown(standard: dict[str, Any], poetry: dict[str, Any]) -> str:
@@ -84,19 +103,22 @@ def _needs(document: Any, declared: bool = False) -> Iterator[str]:
             yield normalized(found[1])
 
 
-def _paths(path: str, files: Mapping[str, bytes]) -> Iterator[str]:
+def _paths(path: str, texts: Mapping[str, str]) -> Iterator[str]:
     """What the files name by a way that goes up: sources, editable installs, code that is taken along.
 
     A directory around this one is mostly named for something else (the root of the version control); it
     counts as a place that modules are imported from.
     """
-    for name in READ:
-        text = files.get(name, b"")[:MAX_BYTES].decode("utf-8", "replace")
+    for text in texts.values():
         places = set(_NO_PATH.split(" ".join(_PYTHONPATH.findall(text))))
-        for found in sorted(set(_NO_PATH.split(text))):
+        for found in sorted({*_NO_PATH.split(text), *_QUOTED.findall(text)}):
             way = found[1:] if found.startswith("/../") else found  # file:///${PROJECT_ROOT}/../x
             if ".." not in way.split("/") or way.startswith("/"):
                 continue
             target = posixpath.normpath(posixpath.join(path, way))
-            if not target.startswith("..") and (not holds(target, path) or found in places):
+            if (
+                not target.startswith("../")
+                and target != ".."
+                and (not holds(target, path) or found in places)
+            ):
                 yield target

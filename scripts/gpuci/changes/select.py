@@ -1,28 +1,40 @@
 """Changed files and two trees -> which tests are due, and why. Pure.
 
 A package is the smallest thing that changes. Any doubt means everything, with the reason: a file in no
-package, a file that the configuration names so, the configuration itself. A package whose needs can't be told
-is due whenever anything changed.
+package or in one that nobody can name, a file that the configuration names so, the configuration itself. A
+package whose needs can't be told is due whenever anything changed.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from gpuci.changes.locks import NAME as LOCK_NAME
 from gpuci.changes.model import Changes, Due, FileChange, Lock, Rules, Side
+from gpuci.changes.projects import MARKERS
 from gpuci.changes.units import Units
 from gpuci.config.model import Config
-from gpuci.repository.globs import above, first_match, holds
+from gpuci.repository.globs import above, first_match, holds, literal, names
 
 REASONS = 20  # that are told of everything; more say nothing new
+# Python imports them by itself, from any directory on its path (docs.python.org, "site").
+_SITE = ("sitecustomize.py", "usercustomize.py")
 
 
 def rules_of(config: Config, files: Sequence[str]) -> Rules:
     """What a configuration says of changes; `files` are those that it was read from."""
     everything, ignore = config.changes["everything"], config.changes["ignore"]
-    return Rules(config.packages, tuple(everything), tuple(ignore), tuple(files))
+    image = tuple(_image(config.container.get("build")))
+    return Rules(config.packages, tuple(everything), tuple(ignore), tuple(files), image)
+
+
+def _image(build: Mapping[str, Any] | None) -> Iterator[str]:
+    """Globs of what an image is built from, as far as it is less than all of ROOT."""
+    if build:
+        yield literal(build["file"])
+        yield from build["inputs"] or ([] if build["context"] == "." else [literal(build["context"])])
 
 
 def everything(because: Sequence[str], rules: Rules, head: Side, ids: tuple[str, str] = ("", "")) -> Changes:
@@ -40,7 +52,8 @@ def select(
     count: a change that takes a need away is tested where the need was.
     """
     units = Units(rules, base, head)
-    kept, ignored, reasons = _sorted(changed, rules, units)
+    kept, ignored, reasons = _sorted(changed, rules, units, locks)
+    reasons += [f"{entry} is one of the packages, and is not there any more" for entry in units.gone]
     if reasons:
         found = everything(_first(reasons), rules, head)
     else:
@@ -53,25 +66,54 @@ def select(
 
 
 def _sorted(
-    changed: Sequence[FileChange], rules: Rules, units: Units
+    changed: Sequence[FileChange], rules: Rules, units: Units, locks: Mapping[str, Lock | None]
 ) -> tuple[list[str], list[str], list[str]]:
     """Paths that count, paths that are ignored, and reasons for everything."""
     kept: list[str] = []
     ignored: list[str] = []
     reasons: list[str] = []
     for path in (change.path for change in changed):
-        glob = first_match(rules.everything, path)
-        if path in rules.configuration:
-            reasons.append(f"{path} is the configuration")
-        elif glob is not None:
-            reasons.append(f"{path}: changes.everything has {glob}")
-        elif first_match(rules.ignore, path) is not None:
+        wide = _for_all(path, rules)
+        if wide:
+            reasons.append(f"{path}{wide}")
+        elif any(_ignores(pattern, path) for pattern in rules.ignore):
             ignored.append(path)
-        elif not units.homes(path):
-            reasons.append(f"{path} is in no package")
         else:
-            kept.append(path)
+            doubt = _in_doubt(path, rules, units, locks)
+            (reasons if doubt else kept).append(f"{path}{doubt}")
     return kept, ignored, reasons
+
+
+def _for_all(path: str, rules: Rules) -> str:
+    """Why a file means everything, by what the configuration says."""
+    if path in rules.configuration:
+        return " is the configuration"
+    pattern = first_match(rules.everything, path)
+    return "" if pattern is None else f": changes.everything has {pattern}"
+
+
+def _ignores(pattern: str, path: str) -> bool:
+    """Whether a glob of `changes.ignore` names a path. `*.md` means files, not what is in a directory of such
+    a name: that can be a test."""
+    last = pattern.rstrip("/").rpartition("/")[2]
+    files = last != "**" and any(character in last for character in "*?[")
+    return names(pattern, path) if files else first_match([pattern], path) is not None
+
+
+def _in_doubt(path: str, rules: Rules, units: Units, locks: Mapping[str, Lock | None]) -> str:
+    """Why a file means everything, by what it is. Project and lock files tell who they are for."""
+    name = path.rpartition("/")[2]
+    homes = units.homes(path)
+    if not homes:
+        return " is in no package"
+    if name in _SITE:
+        return " is loaded by every Python that finds it"
+    if name not in (*MARKERS, LOCK_NAME) and first_match(rules.image, path) is not None:
+        return " is part of the image"
+    nameless = [unit for unit in homes if unit in units.nameless]
+    if nameless and locks.get(path) is None:
+        return f" is in {nameless[0]}, which has no name: it can't be told who needs it"
+    return ""
 
 
 def _first(reasons: Sequence[str]) -> list[str]:
@@ -139,25 +181,24 @@ def _cover(due: Mapping[str, Due], units: Units, head: Side) -> list[Due]:
     """What is due of the guest list: whole entries where all in them is due, else parts of them."""
     found: list[Due] = []
     for entry in sorted(units.entries, key=lambda path: (path != ".", path)):
-        if any(holds(test.path, entry) for test in found):
-            continue
-        found += _parts(entry, due, units, head)
+        if not any(holds(test.path, entry) for test in found):
+            found += sorted(_parts(entry, due, units, head), key=lambda test: test.path)
     return found
 
 
-def _parts(path: str, due: Mapping[str, Due], units: Units, head: Side) -> list[Due]:
-    owner = units.of(path) or path
-    inside = [unit for unit in units.below(path) if unit != path]
-    if owner not in due:
-        return [part for unit in _outermost(inside) for part in _parts(unit, due, units, head)]
-    if all(unit in due for unit in inside):
-        why = due[owner]
-        return [Due(path, why.because if path == owner else (*why.because, path), why.why)]
-    return [part for child in _children(path, head) for part in _parts(child, due, units, head)]
-
-
-def _outermost(units: Sequence[str]) -> list[str]:
-    return [unit for unit in units if not any(other != unit and holds(other, unit) for other in units)]
+def _parts(entry: str, due: Mapping[str, Due], units: Units, head: Side) -> Iterator[Due]:
+    """No recursion: a path has room for more directories than Python has for calls."""
+    waiting = [entry]
+    while waiting:
+        path = waiting.pop()
+        owner = units.of(path) or path
+        if owner not in due:
+            continue  # nothing inside is, then: who is around uses it
+        if all(unit in due for unit in units.below(path)):
+            why = due[owner]
+            yield Due(path, why.because if path == owner else (*why.because, path), why.why)
+        else:
+            waiting += _children(path, head)
 
 
 def _children(directory: str, head: Side) -> list[str]:

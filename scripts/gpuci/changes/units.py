@@ -11,22 +11,47 @@ BARE = "no pyproject.toml tells what it depends on"
 
 
 def directories(side: Side) -> frozenset[str]:
-    """All directories of a tree, links to directories too."""
+    """All directories of a tree, and those that are reached by a link."""
     real = {directory for path in side.files for directory in above(path.rpartition("/")[0])}
-    return frozenset(real | {path for path, target in side.links.items() if target in real})
+    links = {link: target for link, target in side.links.items() if target is not None and target in real}
+    linked = {
+        link + directory[len(target) :]
+        for link, target in links.items()
+        if not holds(target, link)
+        for directory in (*real, *links)
+        if holds(target, directory)
+    }
+    return frozenset(real | linked | set(links))
 
 
-def entries(packages: Sequence[str], side: Side) -> list[str]:
+def entries(packages: Sequence[str], side: Side, there: frozenset[str]) -> list[str]:
     """What the guest list names in a tree, as discovery expands it: a glob names directories, anything else
     what is there."""
-    there = directories(side)
     found: list[str] = []
     for entry in packages:
         if any(character in entry for character in "*?["):
-            found += sorted(path for path in there if path != "." and names(entry, path))
-        elif entry in there or entry in side.files:
+            top = {"."} if entry.replace("/", "").strip("*") else set()  # `**` alone names ROOT too
+            found += sorted(path for path in there - top if names(entry, path))
+        elif entry in there or entry in side.files or _is_behind_a_link(entry, side):
             found.append(entry)
     return list(dict.fromkeys(found))
+
+
+def _is_behind_a_link(path: str, side: Side) -> bool:
+    return any(
+        target is not None and path.startswith(f"{link}/") and target + path[len(link) :] in side.files
+        for link, target in side.links.items()
+    )
+
+
+def _packages(side: Side) -> set[str]:
+    """The projects that count for themselves. One without a name inside of another is a part of that one: a
+    fixture, or the settings of a tool."""
+    return {
+        path
+        for path, project in side.projects.items()
+        if project.name or not any(one in side.projects for one in list(above(path))[1:])
+    }
 
 
 class _Half:
@@ -35,11 +60,11 @@ class _Half:
     def __init__(self, rules: Rules, side: Side) -> None:
         self.files = side.files
         self.directories = directories(side)
-        self.entries = entries(rules.packages, side)
-        self.bare = {
-            entry for entry in self.entries if not any(path in side.projects for path in above(entry))
-        }
-        self.units = self.bare | set(side.projects)
+        self.entries = entries(rules.packages, side, self.directories)
+        packages = _packages(side)
+        self.bare = {entry for entry in self.entries if not any(path in packages for path in above(entry))}
+        self.units = self.bare | packages
+        self.nameless = self.bare | {path for path in packages if not side.projects[path].name}
 
     def owners(self, path: str) -> list[str]:
         """The unit around a path, or else those below it (it is a submodule)."""
@@ -48,17 +73,26 @@ class _Half:
 
 
 class Units:
-    """All units of two trees; `paths` are sorted. `depends` maps a unit to what it uses of the others."""
+    """All units of two trees; `paths` are sorted. `depends` maps a unit to what it uses of the others.
+
+    `nameless` can't be named by those that need them, `gone` are entries of the guest list that the change
+    took away.
+    """
 
     def __init__(self, rules: Rules, base: Side, head: Side) -> None:
         self._halves = _Half(rules, base), _Half(rules, head)
-        self.entries = self._halves[1].entries
-        self._all = self._halves[0].units | self._halves[1].units
+        before, after = self._halves
+        self.entries = after.entries
+        self.gone = [entry for entry in before.entries if entry not in after.entries]
+        self.nameless = before.nameless | after.nameless
+        self._all = before.units | after.units
         self.paths = sorted(self._all)
-        self.unknown = dict.fromkeys(sorted(self._halves[0].bare | self._halves[1].bare), BARE)
+        self.unknown = dict.fromkeys(sorted(before.bare | after.bare), BARE)
         self.depends: dict[str, dict[str, str]] = {path: {} for path in self.paths}
+        self._by_place()
         for side in (base, head):
-            self._by_name_and_path(side.projects)
+            self._by_name(side.projects)
+            self._by_path(side)
             self._by_links(side.links)
 
     def homes(self, path: str) -> list[str]:
@@ -84,17 +118,40 @@ class Units:
         """The units at or below a path."""
         return [unit for unit in self.paths if holds(path, unit)]
 
-    def _by_name_and_path(self, projects: Mapping[str, Project]) -> None:
+    def _by_place(self) -> None:
+        """Who is around can read what is inside: it may be a fixture that only looks like a package."""
+        for unit in self.paths:
+            around = None if unit == "." else self.of(unit.rpartition("/")[0])
+            if around is not None:
+                self._use(around, [unit], f"has {unit} inside")
+
+    def _by_name(self, projects: Mapping[str, Project]) -> None:
         named: dict[str, list[str]] = {}
         for project in projects.values():
-            named.setdefault(project.name, []).append(project.path)
+            for name in {project.name, *project.aliases}:
+                named.setdefault(name, []).append(project.path)
         for project in projects.values():
-            if project.unknown:
-                self.unknown.setdefault(project.path, project.unknown)
+            unit = self._unit(project.path)
+            if project.unknown and unit == project.path:
+                self.unknown.setdefault(unit, project.unknown)
             for name in sorted(project.needs - {""}):
-                self._use(project.path, named.get(name, ()), f"needs {name}")
+                self._use(unit, map(self._unit, named.get(name, ())), f"needs {name}")
+            if project.plugin:
+                for user in self.paths:
+                    self._use(user, [unit], "has pytest, which loads the plugin")
+
+    def _by_path(self, side: Side) -> None:
+        for project in side.projects.values():
             for path in sorted(project.paths):
-                self._use(project.path, self._at(path), f"names the directory {path}")
+                why = f"names the directory {path}"
+                self._use(self._unit(project.path), self._at(path), why)
+                for link, target in side.links.items():
+                    if target is not None and (holds(link, path) or holds(path, link)):
+                        self._use(self._unit(project.path), self._at(target), why)
+
+    def _unit(self, path: str) -> str:
+        """The unit that a project is, or is a part of."""
+        return self.of(path) or path
 
     def _by_links(self, links: Mapping[str, str | None]) -> None:
         for path, target in links.items():

@@ -16,7 +16,7 @@ from pathlib import Path
 from gpuci.errors import ConfigError
 from gpuci.repository import messages
 from gpuci.repository.git import Git, GitFailed, bare_repository
-from gpuci.repository.listing import FILES, Entry, entries
+from gpuci.repository.listing import FILES, Entry, entries, forbidden_path
 
 _SHA = re.compile(r"[0-9a-f]{40}")
 _REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+")
@@ -89,7 +89,7 @@ class Repository:
         # Unlike `--depth`, `--unshallow` is refused by a repository that has all of its history.
         history = ("--depth", str(depth or 2**31 - 1))
         self._fetch(url, token, [f"+{name}:{_OURS}{name}" for name in wanted], (*history, *_filter(filter_)))
-        return tuple(self.git.line("rev-parse", "--verify", f"{_OURS}{name}^{{commit}}") for name in wanted)
+        return tuple(self.fetched(name) for name in wanted)
 
     def bring(self, url: str, token: str, object_ids: Sequence[str], *, filter_: str = "blob:none") -> None:
         """Fetch objects that a filter left out: trees (with the trees below them) or files; each once.
@@ -112,15 +112,27 @@ class Repository:
     def entries(self, sha: str, root: str = ".") -> tuple[Entry, ...]:
         """All files, links and submodules of a commit at and below a directory, relative to it.
 
-        Raises ConfigError if the commit has no such directory.
+        Raises ConfigError if the commit has no such directory, and for a tree that no checkout can have: of a
+        name that is there twice we might see the one, and the cluster the other.
         """
         path = "" if root in ("", ".") else root.strip("/")
         try:
-            return entries(self.git.run("ls-tree", "-r", "-z", f"{sha}^{{commit}}:{path}"))
+            found = entries(self.git.run("ls-tree", "-r", "-z", f"{sha}^{{commit}}:{path}"))
         except GitFailed as error:
             raise ConfigError(
                 f"commit {sha} has no directory {root!a}", then="correct the input `root`"
             ) from error
+        forbidden = forbidden_path(entry.path for entry in found)
+        if forbidden is not None:
+            raise ConfigError(
+                f"commit {sha} holds the path {forbidden!a}, which no checkout can have",
+                why="it was made by hand, to hide a file or to write outside of the tree",
+            )
+        return found
+
+    def fetched(self, ref: str) -> str:
+        """The id of the commit that a ref had when it was fetched."""
+        return self.git.line("rev-parse", "--verify", f"{_OURS}{ref}^{{commit}}")
 
     def blob(self, sha: str, path: str) -> bytes | None:
         """The content of a file of a commit; None if nothing, or something else than a file, is there."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-_PIECE = re.compile(r"\*+|\?|\[[!^]?\]?[^\]/]*\]|.", re.DOTALL)
+_PIECE = re.compile(r"\*+|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
 
 
 def above(path: str) -> Iterator[str]:
@@ -37,6 +37,11 @@ def first_match(patterns: Sequence[str], path: str) -> str | None:
     return next((pattern for pattern in patterns if matches(pattern, path)), None)
 
 
+def literal(path: str) -> str:
+    """The glob that names just this path, and what is below it."""
+    return re.sub(r"[*?[]", r"[\g<0>]", path)
+
+
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
@@ -63,8 +68,8 @@ def _piece(piece: str) -> str:
 
 
 def _brackets(piece: str) -> str:
-    """`[…]` as a set of characters; what makes no set (`[z-a]`) stands for itself."""
-    negated = piece[1] in "!^"
+    """`[…]` as a set of characters, as in fnmatch; what makes no set (`[z-a]`) stands for itself."""
+    negated = piece[1] == "!"
     inside = "".join(char if char == "-" else re.escape(char) for char in piece[1 + negated : -1])
     text = f"(?!/)[{'^' if negated else ''}{inside}]"
     try:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuci.errors import ConfigError, GpuciError
+from gpuci.errors import GpuciError
 from gpuci.repository.blobs import contents
 from gpuci.repository.fetch import Repository
 from gpuci.repository.links import destination as link_destination
-from gpuci.repository.listing import FILES, GITLINK, LINK, Entry, decode, encode, forbidden_path
+from gpuci.repository.listing import FILES, GITLINK, LINK, Entry, decode, encode
 
 _PATH_BYTES = 4096
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -47,12 +47,6 @@ def unpack(
     can have, GpuciError if the disk is full or an object is missing.
     """
     found = repository.entries(sha, root)
-    forbidden = forbidden_path([entry.path for entry in found])
-    if forbidden is not None:
-        raise ConfigError(
-            f"commit {sha} holds the path {forbidden!a}, which no checkout can have",
-            why="it was made by hand, to write outside of the tree where it is unpacked",
-        )
     links = _links(repository, found)
     inside = {path: text for path, text in links.items() if link_destination(path, links) is not None}
     chosen = [entry for entry in found if keep(entry.path)]

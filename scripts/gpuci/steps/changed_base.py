@@ -27,12 +27,10 @@ def base_of(subject: Subject) -> Base:
     """Where the changes of a run are counted from."""
     if not subject.base:
         return Base("", reason=_reason(subject))
-    if subject.pull_request is not None:
-        return Base(subject.base, merge=True)
-    if subject.event == "push" and not _on_default_branch(subject):
-        # A branch is pushed in pieces, and the last of them has to answer for all.
-        return Base(default_ref(subject), merge=True)
-    return Base(subject.base)
+    ref = configuration_ref(subject)
+    # The verdict belongs to the commit, whatever branch it goes into: who opens a pull request chooses that
+    # branch, and can choose another one later. And a branch is pushed in pieces: the last answers for all.
+    return Base(ref, merge=True) if ref else Base(subject.base)
 
 
 def configuration_ref(subject: Subject) -> str:

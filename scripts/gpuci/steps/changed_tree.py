@@ -39,13 +39,9 @@ class Remote:
     def _bring(self, object_ids: Sequence[str]) -> None:
         self.repository.bring(self.url, self.token, object_ids)
 
-    def fetch(self, *names: str, filter_: str = _TREES) -> tuple[str, ...]:
+    def fetch(self, *names: str) -> tuple[str, ...]:
         """The ids of commits, which are here then with their trees; raises ConfigError."""
-        return self.repository.fetch(self.url, self.token, names, filter_=filter_)
-
-    def commit(self, name: str) -> str:
-        """The id of a commit that is named by its id or by a ref."""
-        return self.fetch(name, filter_="tree:0")[0] if name.startswith("refs/") else name
+        return self.repository.fetch(self.url, self.token, names, filter_=_TREES)
 
     def files(self, sha: str) -> Files:
         """What is in ROOT of a commit; raises ConfigError if there is no ROOT."""
@@ -82,7 +78,7 @@ def _base(remote: Remote, subject: Subject, rule: Base) -> tuple[str, str]:
         return "", rule.reason
     if not rule.merge:
         return remote.fetch(rule.commit)[0], ""
-    other = remote.commit(rule.commit)
+    other = remote.repository.fetched(rule.commit)  # for its configuration
     found = merge_bases(remote.repository, remote.url, remote.token, other, subject.sha)
     reason = _doubt(found, subject.sha, other)
     if reason:

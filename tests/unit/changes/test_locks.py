@@ -27,7 +27,7 @@ dependencies = [{ name = "torch" }]
 [package.optional-dependencies]
 fast = [{ name = "flash" }]
 [package.dev-dependencies]
-test = [{ name = "pytest", marker = "x" }]
+test = [{ name = "mocks", marker = "x" }]
 
 [[package]]
 name = "serve"
@@ -57,7 +57,7 @@ version = "12.4"
 name = "flash"
 version = "2"
 [[package]]
-name = "pytest"
+name = "mocks"
 version = "8"
 [[package]]
 name = "web"
@@ -83,7 +83,7 @@ def replaced(old: str, new: str) -> Callable[[], str]:
         (replaced('"torch"\nversion = "2.4"', '"torch"\nversion = "2.5"'), {"packages/nets": "torch"}),
         (replaced('"cuda"\nversion = "12.4"', '"cuda"\nversion = "12.6"'), {"packages/nets": "cuda"}),
         (replaced('"flash"\nversion = "2"', '"flash"\nversion = "3"'), {"packages/nets": "flash"}),
-        (replaced('"pytest"\nversion = "8"', '"pytest"\nversion = "9"'), {"packages/nets": "pytest"}),
+        (replaced('"mocks"\nversion = "8"', '"mocks"\nversion = "9"'), {"packages/nets": "mocks"}),
         (replaced('"nobody"\nversion = "1"', '"nobody"\nversion = "2"'), {}),
         (
             replaced('[{ name = "nets" }, { name = "web" }]', '[{ name = "nets" }]'),
@@ -99,6 +99,36 @@ def replaced(old: str, new: str) -> Callable[[], str]:
 def test_members_that_use_what_changed(head: Callable[[], str], changed: dict[str, str]) -> None:
     """Not those that use it by way of another member: that one counts for itself."""
     assert compare(".", LOCK.encode(), head().encode()) == Lock(changed, MEMBERS)
+
+
+@pytest.mark.parametrize("name", ["pytest", "pytest-randomly"])
+def test_pytest_and_its_plugins_are_everybody_s(name: str) -> None:
+    """Tests of members that don't declare them run with them, too."""
+    base = LOCK.replace('"web"', f'"{name}"')
+    head = base.replace(f'"{name}"\nversion = "1"', f'"{name}"\nversion = "2"')
+    assert compare(".", base.encode(), head.encode()) is None
+
+
+@pytest.mark.parametrize("place", ["nowhere", "../outside", "packages/serve", "."])
+@pytest.mark.parametrize("kind", ["directory", "virtual", "editable"])
+def test_what_others_use_can_t_hide_as_a_member(place: str, kind: str) -> None:
+    """A wheel of the index becomes a directory, which counts for itself; its users count all the same."""
+    source = 'source = { registry = "https://pypi.org/simple" }'
+    assert source in LOCK
+    found = compare(".", LOCK.encode(), LOCK.replace(source, f'source = {{ {kind} = "{place}" }}').encode())
+    assert found is not None
+    assert found.changed["packages/nets"] == "torch"
+
+
+@pytest.mark.parametrize("decoy", [True, False])
+def test_a_member_that_moves_counts_where_it_was(decoy: bool) -> None:
+    """Either its old place changed, or the file does not know that any more."""
+    head = LOCK.replace('editable = "packages/nets"', 'editable = "elsewhere"')
+    if decoy:
+        head += '[[package]]\nname = "decoy"\nversion = "1"\nsource = { virtual = "packages/nets" }\n'
+    found = compare(".", LOCK.encode(), head.encode())
+    assert found is not None
+    assert "packages/nets" in found.changed or "packages/nets" not in found.members
 
 
 def test_paths_are_relative_to_root() -> None:
@@ -126,12 +156,12 @@ def test_what_can_t_be_told_is_none(head: Callable[[], str]) -> None:
 
 
 def test_groups_of_a_root_without_a_project_are_the_root_s() -> None:
-    groups = "[manifest.dependency-groups]\ndev = [{ name = 'pytest', specifier = '>=8' }]\n\n[[package]]"
+    groups = "[manifest.dependency-groups]\ndev = [{ name = 'mocks', specifier = '>=8' }]\n\n[[package]]"
     base = LOCK.replace("[[package]]", groups, 1).replace('source = { editable = "." }\n', "")
-    head = base.replace('"pytest"\nversion = "8"', '"pytest"\nversion = "9"')
+    head = base.replace('"mocks"\nversion = "8"', '"mocks"\nversion = "9"')
     found = compare(".", base.encode(), head.encode())
     assert found is not None
-    assert found.changed == {".": "pytest", "packages/nets": "pytest"}
+    assert found.changed == {".": "mocks", "packages/nets": "mocks"}
 
 
 def test_needs_in_a_circle_end() -> None:

@@ -123,6 +123,44 @@ def test_what_does_not_tell_its_needs_says_why(files: dict[str, bytes], unknown:
     assert bool(found) == bool(unknown)
 
 
+@needs_toml
+@pytest.mark.parametrize(
+    ("files", "name", "aliases"),
+    [
+        ({"setup.cfg": b"[metadata]\nversion = 1\nname = My_Core\n"}, "my-core", set()),
+        ({"setup.cfg": b"[metadata]\nname: core\r\n[options]\nname = x\n"}, "core", set()),
+        ({"setup.cfg": b"[options]\nname = core\n"}, "", set()),
+        ({"setup.cfg": b"[metadata]\nversion = 1\n[x]\nname = core\n"}, "", set()),
+        ({"setup.cfg": b"[metadata]\nname = file: NAME\n"}, "", set()),
+        ({"setup.py": b"setup(ext=[E(name='core._C')], name = \"My.Core\")"}, "", {"core-c", "my-core"}),
+        ({"setup.py": b"setup(name=NAME)"}, "", set()),
+        ({"pyproject.toml": b"[build-system]", "setup.cfg": b"[metadata]\nname = core\n"}, "core", set()),
+        ({"pyproject.toml": b"[broken", "setup.cfg": b"[metadata]\nname = core\n"}, "core", set()),
+        ({"pyproject.toml": b"[project]\nname='a'", "setup.cfg": b"[metadata]\nname = b\n"}, "a", set()),
+    ],
+)
+def test_names_stand_in_other_files_too(files: dict[str, bytes], name: str, aliases: set[str]) -> None:
+    """That of a setup.py is a guess: it is code."""
+    found = project("packages/a", files)
+    assert (found.name, set(found.aliases)) == (name, aliases)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "plugin"),
+    [
+        ("pyproject.toml", "[project.entry-points.pytest11]\nx = 'x'", True),
+        ("pyproject.toml", "[project.entry-points]\n'pytest11' = {x = 'x'}", True),
+        ("pyproject.toml", "[tool.poetry.plugins.pytest11]\nx = 'x'", True),
+        ("setup.cfg", "[options.entry_points]\npytest11 =\n  x = x", True),
+        ("setup.py", "setup(entry_points={'pytest11': ['x = x']})", True),
+        ("pyproject.toml", "[project.entry-points.pytest110]\nx = 'x'", False),
+        ("pyproject.toml", "[project]\nname = 'pytest'", False),
+    ],
+)
+def test_plugins_of_pytest_are_known(name: str, text: str, plugin: bool) -> None:
+    assert project("packages/a", {name: text.encode()}).plugin == plugin
+
+
 def test_python_3_10_says_that_it_can_t_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toml, "tomllib", None)
     monkeypatch.setattr(toml, "READABLE", False)
@@ -145,6 +183,9 @@ def test_python_3_10_says_that_it_can_t_read(monkeypatch: pytest.MonkeyPatch) ->
         ("pyproject.toml", 'readme = "../README.md"\n', {"packages/README.md"}),
         ("pyproject.toml", 'x = "../../../outside"\ny = "/etc/../x"\nz = "a..b"\nr = "1.0..2"\n', set()),
         ("other.ini", "pythonpath = ../../lib\n", set()),
+        ("pyproject.toml", 'c = {path = "../my lib (new)/c"}\n', {"packages/my lib (new)/c", "packages/my"}),
+        ("pyproject.toml", 'c = {path = "./../c"}\n', {"packages/c"}),
+        ("pyproject.toml", 'c = {path = "../../..odd/c"}\n', {"..odd/c"}),
     ],
 )
 def test_ways_that_go_up_are_named_directories(name: str, text: str, paths: set[str]) -> None:
@@ -152,7 +193,17 @@ def test_ways_that_go_up_are_named_directories(name: str, text: str, paths: set[
 
 
 @pytest.mark.parametrize(
-    "text", ["a/" * 500_000, "." * 1_000_000, "pythonpath = [" * 50_000, "../" * 300_000]
+    "text",
+    [
+        "a/" * 500_000,
+        "." * 1_000_000,
+        "pythonpath = [" * 50_000,
+        "../" * 300_000,
+        "'../" * 300_000,
+        "[metadata]\n" * 90_000,
+        "name=" * 200_000,
+        "name" + " " * 1_000_000,
+    ],
 )
 def test_a_hostile_text_is_read_in_a_moment(text: str) -> None:
     """Time in proportion to the length: one that grew with its square would take minutes."""

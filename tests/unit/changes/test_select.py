@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gpuci.changes.diff import differing
 from gpuci.changes.model import Changes, Lock, Project, Rules, Side
-from gpuci.changes.select import everything, reason, select
+from gpuci.changes.select import everything, reason, rules_of, select
+from gpuci.config.model import Config
 from gpuci.repository.globs import holds
 
 RULES = Rules(("packages/*",), configuration=(".github/gpuci.yml",))
@@ -80,7 +81,7 @@ ALL = ("packages/alone", "packages/core", "packages/nets", "packages/serve")
         (["packages/nets/README.md"], ("packages/nets", "packages/serve")),
         (["packages/core/src/core.py"], ("packages/core", "packages/nets", "packages/serve")),
         (["packages/alone/x", "packages/serve/x"], ("packages/alone", "packages/serve")),
-        (["packages/new/test_x.py"], ("packages/new",)),
+        (["packages/alone/new.py"], ("packages/alone",)),
     ],
     ids=lambda value: "+".join(value) or "nothing",
 )
@@ -143,13 +144,28 @@ def test_a_renamed_file_counts_under_both_names() -> None:
     assert chosen([], base, head).packages == ("packages/alone", "packages/serve")
 
 
-def test_a_deleted_package_s_users_are_due() -> None:
-    """Those that still needed it in the tree before."""
-    head = side(
-        [project("packages/nets"), *PROJECTS[2:]],
-        [path for path in FILES if not path.startswith("packages/core/")],
-    )
-    assert chosen([], side(), head).packages == ("packages/nets", "packages/serve")
+GUESTS = Rules(("packages/nets", "packages/serve"))
+
+
+@pytest.mark.parametrize(
+    ("head", "files"),
+    [
+        ([project("packages/nets"), *PROJECTS[2:]], [path for path in FILES if "/core/" not in path]),
+        ([Project("packages/core", "renamed"), project("packages/nets"), *PROJECTS[2:]], FILES),
+    ],
+    ids=["deleted", "of another name"],
+)
+def test_those_that_needed_a_package_before_are_due(head: list[Project], files: Iterable[str]) -> None:
+    found = chosen(["packages/core/src/core.py"], side(), side(head, files), GUESTS)
+    assert found.packages == ("packages/nets", "packages/serve")
+
+
+def test_an_entry_of_the_guest_list_that_goes_means_everything() -> None:
+    """Or who takes the tests away would need none."""
+    head = side(PROJECTS[:3], [path for path in FILES if "/alone/" not in path])
+    found = chosen([], side(), head)
+    assert (found.everything, found.packages) == (True, ALL[1:])
+    assert found.because == ("packages/alone is one of the packages, and is not there any more",)
 
 
 def test_a_need_that_the_change_takes_away_still_counts() -> None:
@@ -250,15 +266,13 @@ def test_what_lies_around_packages_counts_for_all_inside() -> None:
     head = side([*PROJECTS, project("."), project("packages/core/plugin")])
     assert chosen(["conftest.py"], head=head).packages == ALL
     assert chosen(["packages/core/x"], head=head).packages == ALL[1:]
-    found = chosen(["packages/core/plugin/x"], head=head, rules=Rules(("packages/*", "packages/core/plugin")))
-    assert found.packages == ("packages/core/plugin",)
 
 
 @pytest.mark.parametrize(
     ("changed", "packages"),
     [
-        ("libs/a/x.py", ("libs/a", "libs/b")),
-        ("libs/b/x.py", ("libs/b",)),
+        ("libs/a/x.py", (".",)),
+        ("libs/b/x.py", ("libs/b", "pyproject.toml", "tests")),
         ("tests/test_top.py", (".",)),
     ],
 )
@@ -294,6 +308,123 @@ def test_a_package_taken_out_of_another_counts_as_both() -> None:
 def test_a_directory_that_is_a_package_no_more_counts_as_what_it_is() -> None:
     base = side([*PROJECTS, project("lib")], (*FILES, "lib/pyproject.toml"))
     assert chosen(["lib/shared.py"], base, side()).everything
+
+
+@pytest.mark.parametrize("name", ["fixture", ""], ids=["with a name", "without"])
+def test_what_looks_like_a_package_inside_of_another_counts_for_that_one(name: str) -> None:
+    """It can be a fixture, or code of that package which hides behind a project file."""
+    inner = "packages/core/tests/data/made"
+    head = side([*PROJECTS, Project(inner, name)], (*FILES, f"{inner}/pyproject.toml"))
+    for base in (head, side()):
+        assert chosen([f"{inner}/x.py"], base, head).packages == ALL[1:]
+
+
+@pytest.mark.parametrize(
+    "lost", [Project("packages/alone", unknown="it can't be read"), None], ids=["nameless", "bare"]
+)
+def test_a_change_in_what_nobody_can_name_means_everything(lost: Project | None) -> None:
+    head = side([*PROJECTS[:3], *([lost] if lost else [])])
+    found = chosen(["packages/alone/x.py"], head=head)
+    assert found.everything
+    assert "which has no name" in found.because[0]
+
+
+def test_a_setup_py_may_name_it() -> None:
+    """That is enough to find its users, and not to be sure that there are no others."""
+    legacy = Project("packages/core", aliases=frozenset({"core", "core-ext"}), unknown="no pyproject.toml")
+    head = side([legacy, *PROJECTS[1:]])
+    assert chosen(["packages/alone/x"], head=head).packages == ALL
+    assert chosen(["packages/core/x"], head=head).everything
+
+
+def test_a_plugin_of_pytest_acts_on_all() -> None:
+    plugin = project("tools/plugin", "core", plugin=True)
+    head = side([*PROJECTS, plugin], (*FILES, "tools/plugin/pyproject.toml"))
+    for path in ("tools/plugin/x.py", "packages/core/x.py"):
+        found = chosen([path], head=head)
+        assert (found.everything, found.packages) == (False, ALL)
+    assert chosen([], side(), head).packages == ALL
+
+
+@pytest.mark.parametrize(
+    ("ignore", "path", "ignored"),
+    [
+        ("**/*.md", "packages/core/README.md", True),
+        ("**/*.md", "packages/core/tests/x.md/test_x.py", False),
+        ("*.md", "x.md/conftest.py", False),
+        ("docs/*", "docs/x/conf.py", False),
+        ("docs/**", "docs/x/conf.py", True),
+        ("docs/**/", "docs/x/conf.py", True),
+        ("docs", "docs/x/conf.py", True),
+        ("*/docs", "packages/docs/x.py", True),
+        ("*/docs/**", "packages/docs/x.py", True),
+        ("**/docs", "packages/core/docs/x.py", True),
+    ],
+)
+def test_a_glob_of_files_ignores_nothing_in_a_directory_of_such_a_name(
+    ignore: str, path: str, ignored: bool
+) -> None:
+    assert chosen([path], rules=Rules(("packages/*",), ignore=(ignore,))).affected != ignored
+
+
+@pytest.mark.parametrize("name", ["sitecustomize.py", "usercustomize.py"])
+def test_what_every_python_loads_means_everything(name: str) -> None:
+    assert chosen([f"packages/serve/src/{name}"]).everything
+
+
+@pytest.mark.parametrize(
+    ("image", "path", "everything_"),
+    [
+        (("packages/core/Dockerfile",), "packages/core/Dockerfile", True),
+        (("packages/core/docker",), "packages/core/docker/run.sh", True),
+        (("packages/*/*.txt",), "packages/serve/requirements.txt", True),
+        (("**/pyproject.toml",), "packages/serve/pyproject.toml", False),
+        ((), "packages/core/Dockerfile", False),
+    ],
+)
+def test_what_the_image_is_built_from_means_everything(
+    image: tuple[str, ...], path: str, everything_: bool
+) -> None:
+    """All tests run in it. Project files tell themselves who they are for."""
+    found = chosen([path], rules=Rules(("packages/*",), image=image))
+    assert (found.everything, found.affected) == (everything_, True)
+
+
+@pytest.mark.parametrize(
+    ("build", "image"),
+    [
+        (None, ()),
+        ({"file": "Dockerfile", "context": ".", "inputs": []}, ("Dockerfile",)),
+        ({"file": "a[1]/Dockerfile", "context": "a", "inputs": []}, ("a[[]1]/Dockerfile", "a")),
+        ({"file": "x", "context": "a", "inputs": ["uv.lock", "a/*"]}, ("x", "uv.lock", "a/*")),
+    ],
+)
+def test_the_configuration_tells_what_the_image_is_built_from(
+    build: dict[str, Any] | None, image: tuple[str, ...]
+) -> None:
+    config = Config(container={"build": build}, changes={"everything": ["e"], "ignore": ["i"]})
+    assert rules_of(config, ["c"]) == Rules((".",), ("e",), ("i",), ("c",), image)
+
+
+def test_a_name_of_a_directory_that_is_a_link_is_followed() -> None:
+    head = side(
+        [*PROJECTS[:3], project("packages/alone", paths=frozenset({"shared/src"}))],
+        links={"shared": "packages/serve"},
+    )
+    assert chosen(["packages/serve/x"], head=head).packages == ("packages/alone", "packages/serve")
+
+
+@pytest.mark.parametrize("entry", ["linked/tests", "lin*/tests"])
+def test_an_entry_behind_a_link_is_found(entry: str) -> None:
+    head = side(links={"linked": "packages/core"})
+    assert chosen(["packages/core/x"], head=head, rules=Rules((entry,))).packages == ("linked/tests",)
+
+
+def test_a_path_of_a_thousand_directories_is_taken_apart() -> None:
+    deep = "/".join("d" * 1900)
+    files = (f"{deep}/f", "d/x/f")
+    head = side([project("."), project(deep), project("d/x")], files)
+    assert chosen(["d/x/f"], head=head, rules=Rules((".",))).packages == ("d/x",)
 
 
 def test_an_entry_inside_of_a_project_is_due_with_it() -> None:

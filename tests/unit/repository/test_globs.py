@@ -35,6 +35,8 @@ CASES = [
     ("[!ab]", "b", False, False),
     ("[!ab]", "c", True, True),
     ("[]]", "]", True, True),
+    ("[^a]", "a", True, True),
+    ("[^a]", "b", False, False),
     ("[a-c]x", "bx", True, True),
     ("[", "[", True, True),
     ("a.b", "axb", False, False),

@@ -24,9 +24,13 @@ def subject(event: str, ref: str = MAIN, base: str = OLD, **more: Any) -> Subjec
 @pytest.mark.parametrize(
     ("about", "base", "configuration"),
     [
-        (subject("pull_request", "refs/pull/12/head", pull_request=PULL), Base(OLD, merge=True), MAIN),
-        (subject("pull_request_target", "refs/pull/12/head", pull_request=PULL), Base(OLD, merge=True), MAIN),
-        (subject("workflow_dispatch", "refs/pull/12/head", pull_request=PULL), Base(OLD, merge=True), MAIN),
+        (subject("pull_request", "refs/pull/12/head", pull_request=PULL), Base(MAIN, merge=True), MAIN),
+        (
+            subject("pull_request_target", "refs/pull/12/head", pull_request=PULL),
+            Base(MAIN, merge=True),
+            MAIN,
+        ),
+        (subject("workflow_dispatch", "refs/pull/12/head", pull_request=PULL), Base(MAIN, merge=True), MAIN),
         (subject("push"), Base(OLD), ""),
         (subject("push", TOPIC), Base(MAIN, merge=True), MAIN),
         (subject("push", TAG), Base(MAIN, merge=True), MAIN),

@@ -163,7 +163,8 @@ def test_a_pull_request_is_compared_with_where_it_left_its_base(world: World) ->
     outputs = world.run(world.pull(head, tip))
     assert (outputs["sha"], outputs["base"], outputs["pull-request"]) == (head, root, "12")
     assert (outputs["subject"], outputs["trusted"]) == ("pr-12", False)
-    assert (outputs["packages"], outputs["everything"], outputs["affected"]) == (NETS, False, True)
+    assert (outputs["packages"], outputs["affected"]) == (NETS, True)
+    assert outputs["everything"] != toml.READABLE
     assert [one["path"] for one in outputs["document"]["changed"]] == ["docs/x.md", "packages/nets/src.py"]
     assert outputs["document"]["ignored"] == ["docs/x.md"]
     assert (outputs["document"]["base"], outputs["document"]["head"]) == (root, head)
@@ -247,6 +248,90 @@ def test_a_merge_group_is_compared_with_what_it_is_merged_on(world: World) -> No
     group = {"head_sha": head, "base_sha": base, "head_ref": "refs/heads/gh-readonly-queue/main/pr-1"}
     outputs = world.run(world.environ("merge_group", merge_group=group))
     assert (outputs["base"], outputs["packages"]) == (base, NETS)
+
+
+def test_a_pull_request_into_another_branch_answers_for_all_of_it(world: World) -> None:
+    """Its status stays with the commit when another branch is chosen later."""
+    root = world.commit(TREE)
+    world.git("checkout", "-q", "-b", "untested")
+    base = world.commit({"packages/nets/x.py": "1"})
+    world.git("checkout", "-q", "-b", "topic")
+    head = world.commit({"README.md": "y"})
+    outputs = world.run(world.pull(head, base))
+    assert (outputs["base"], outputs["packages"], outputs["affected"]) == (root, NETS, True)
+
+
+def test_what_a_branch_took_over_from_its_base_is_not_its_change(world: World) -> None:
+    """Also if the payload's base is from before: GitHub has it as of the last push."""
+    stale = world.commit(TREE)
+    world.git("checkout", "-q", "-b", "topic")
+    world.commit({"packages/nets/x.py": "1"})
+    world.git("checkout", "-q", "main")
+    tip = world.commit({"packages/core/x.py": "1"})
+    world.git("checkout", "-q", "topic")
+    world.git("merge", "-q", "main")
+    outputs = world.run(world.pull(world.git("rev-parse", "HEAD"), stale))
+    assert (outputs["base"], outputs["packages"]) == (tip, NETS)
+
+
+HOSTILE: dict[str, dict[str, str | None]] = {
+    "tests go": dict.fromkeys(package("alone")),
+    "a package goes elsewhere": {
+        **dict.fromkeys(package("alone")),
+        "old/alone/pyproject.toml": "[project]\nname='alone'",
+    },
+    "code in a package of its own": {
+        "packages/alone/src/torch/pyproject.toml": "[project]\nname='hidden'\n",
+        "packages/alone/src/torch/__init__.py": "",
+    },
+    "tests below a name of documents": {"packages/alone/x.md/test_x.py": "x"},
+    "a directory around becomes a package": {
+        "packages/pyproject.toml": "[project]\nname='hidden'\n",
+        "packages/conftest.py": "",
+    },
+    "a plugin of pytest": {
+        "tools/pyproject.toml": "[project]\nname='t'\n[project.entry-points.pytest11]\nx='x'"
+    },
+    "a package of a name that others need": {"evil/pyproject.toml": "[project]\nname='Torch'\n"},
+    "loaded by every Python": {
+        "tools/pyproject.toml": "[project]\nname='t'\n",
+        "tools/src/sitecustomize.py": "",
+    },
+    "its own configuration": {".github/gpuci.yml": "changes: {ignore: ['**']}\n"},
+    "broken TOML": {"packages/alone/pyproject.toml": "[project\n"},
+    "what no text can name": {"packages/alone/\udcff\udc80\n\t\x1b]8;;x\x07.py": "x"},
+}
+
+
+@pytest.mark.parametrize("files", HOSTILE.values(), ids=HOSTILE)
+def test_no_pull_request_hides_what_it_changes(world: World, files: dict[str, str | None]) -> None:
+    """With `affected` false the check would be green without an approval, and without a test."""
+    nets = package("nets", "core", "torch")
+    base = world.commit({**TREE, **nets})
+    world.git("checkout", "-q", "-b", "topic")
+    outputs = world.run(world.pull(world.commit(files), base))
+    assert outputs["affected"]
+    assert outputs["packages"] or outputs["everything"]
+
+
+def test_a_name_that_is_there_twice_hides_nothing(world: World) -> None:
+    """Whoever reads the tree would see the one or the other."""
+    base = world.commit({**TREE, "a.py": "good"})
+    (world.directory / "evil").write_text("evil")
+    evil = world.git("hash-object", "-w", str(world.directory / "evil"))
+    raw = b"100644 a.py\0" + bytes.fromhex(evil)
+    for line in ("a.py", "packages", ".github"):
+        mode = b"100644 " if line == "a.py" else b"40000 "
+        raw += mode + line.encode() + b"\0" + bytes.fromhex(world.git("rev-parse", f"HEAD:{line}"))
+    (world.directory / "tree").write_bytes(raw)
+    made = world.git("hash-object", "-t", "tree", "-w", "--literally", str(world.directory / "tree"))
+    odd = world.git("commit-tree", made, "-p", base, "-m", "x")
+    world.git("update-ref", "refs/heads/odd", odd)
+    with pytest.raises(ConfigError, match="which no checkout can have"):
+        world.run(world.pull(odd, base))
+    outputs = world.run(world.push(odd, base))
+    assert outputs["everything"]
+    assert "which no checkout can have" in outputs["document"]["because"][0]
 
 
 def test_unrelated_histories_mean_everything(world: World) -> None:

@@ -1,0 +1,63 @@
+"""The guest list of a selection is that of discovery, in trees that are really there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gpuci.changes.model import Side
+from gpuci.changes.units import directories, entries
+from gpuci.discovery.roots import expand
+from gpuci.repository.links import destination
+
+PARTS = st.sampled_from(["a", "b", ".c", "d d", "[x]"])
+PATHS = st.lists(PARTS, min_size=1, max_size=3).map("/".join)
+GLOBS = st.lists(
+    st.sampled_from(["a", "b", "*", "**", "[ab]", "[!a]", "[^a]", "?", ".*", "*d", "[x]", "link", "l*"]),
+    min_size=1,
+    max_size=3,
+).map("/".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sets(PATHS, min_size=1, max_size=5),
+    st.dictionaries(
+        st.sampled_from(["link", "a/link"]), st.sampled_from(["a", "b", "a/b", ".c"]), max_size=2
+    ),
+    st.lists(GLOBS, min_size=1, max_size=4),
+)
+@example({"b"}, {"link": "b"}, ["link/f"])
+@example({"b/a"}, {"link": "b"}, ["*/a"])
+def test_what_discovery_tests_can_be_selected(
+    places: set[str], targets: dict[str, str], guests: list[str]
+) -> None:
+    """One too many is an entry without tests; one too few would be due for no change."""
+    targets = {link: target for link, target in targets.items() if not _holds(target, link)}
+    links = {link: os.path.relpath(target, os.path.dirname(link) or ".") for link, target in targets.items()}
+    files = {f"{place}/f": ("100644", "1") for place in places}
+    files |= dict.fromkeys(links, ("120000", "1"))
+    side = Side(files, {}, {link: destination(link, links) for link in links})
+    with tempfile.TemporaryDirectory() as directory:
+        for place in places:
+            (Path(directory) / place).mkdir(parents=True, exist_ok=True)
+            (Path(directory) / place / "f").touch()
+        for link, text in links.items():
+            (Path(directory) / link).parent.mkdir(exist_ok=True)
+            (Path(directory) / link).symlink_to(text)
+        tested = {path for paths in expand(Path(directory), guests).values() for path in paths}
+        tested = {
+            path
+            for path in tested
+            if any(Path(directory, path).rglob("*")) or Path(directory, path).is_file()
+        }
+    found = entries(guests, side, directories(side))
+    assert {path for path in tested if not any(_holds(entry, path) for entry in found)} == set()
+
+
+def _holds(entry: str, path: str) -> bool:
+    return entry in (".", path) or path.startswith(f"{entry}/")
