@@ -31,6 +31,8 @@ BLOB = f"https://github.com/org/repo/blob/{'a' * 40}/"
         pytest.param(".", "a\\..\\b", 1, "", id="backslashes"),
         pytest.param(".", "a\nb.py", 1, "", id="a line end"),
         pytest.param(".", "", 1, "", id="nothing"),
+        pytest.param(".", "a/" * 2048, 1, "", id="a slash at the end"),
+        pytest.param(".", "a/" * 2048 + "b", 1, "", id="longer than any path"),
     ],
 )
 def test_lines(root: str, file: str, line: int | None, url: str) -> None:

@@ -461,11 +461,12 @@ def test_no_comment_while_nobody_approved_anything(gate: Gate) -> None:
     assert gate.comments == []
 
 
-def test_a_commit_that_nobody_can_tell_gets_no_status(gate: Gate) -> None:
+def test_a_commit_that_nobody_can_tell_gets_no_status(gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
     gate.needs["find-changed"] = {"result": "failure", "outputs": {}}
     gate.event = "pull_request_target"  # of which the payload is missing
     assert gate.run() == 2
     assert gate.server.requests == []
+    assert "could not be set" not in capsys.readouterr().out
 
 
 NOTHING_DUE = json.dumps({**plan_document.to_document(PLAN), "shards": [], "units": [], "cpu_units": []})
