@@ -28,7 +28,15 @@ from gpuci.execution.slurm.run import Options as SlurmOptions
 from gpuci.execution.slurm.run import SlurmRun
 from gpuci.execution.transport.connection import Connection
 from gpuci.execution.transport.credentials import known_hosts
-from gpuci.execution.transport.login import AGENT, CERTIFICATE, KEY, KNOWN_HOSTS, Login, login_from
+from gpuci.execution.transport.login import (
+    AGENT,
+    CERTIFICATE,
+    HOST_KEYS,
+    KEY,
+    KNOWN_HOSTS,
+    Login,
+    login_from,
+)
 from gpuci.model import Plan, ShardRun
 from gpuci.reporting.progress import Progress
 from gpuci.reporting.text import plural
@@ -90,7 +98,7 @@ def cluster_problems(tree: Tree) -> list[str]:
 def login_of(config: Config, base: Path, environ: Mapping[str, str]) -> Login:
     """How to reach the cluster; relative files of the configuration are below `base`. Raises ConfigError."""
     slurm = dict(config.slurm)
-    for name in ("known-hosts", "identity-file"):
+    for name in ("identity-file",) if slurm.get(HOST_KEYS) else ("known-hosts", "identity-file"):
         if slurm[name] and not slurm[name].startswith("~"):
             slurm[name] = str(base / slurm[name])
     return login_from(slurm, environ)

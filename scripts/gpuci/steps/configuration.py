@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuci.changes.read import Files, Source
@@ -12,7 +12,11 @@ from gpuci.config.model import Config
 from gpuci.config.modes_file import modes_file
 from gpuci.config.paths import path_fault, tidy_path, unique
 from gpuci.errors import ConfigError
+from gpuci.execution.transport.login import HOST_KEYS
 from gpuci.repository.listing import FILES
+
+# The resolved configuration is an output, and with those of the other jobs one variable of the gate.
+HOST_KEY_BYTES = 32_768
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,28 @@ def read(source: Source, files: Files, names: Sequence[str], directory: Path, wh
     except ConfigError as error:
         what = error.what.replace(f"{directory}/", "")
         raise ConfigError(f"{what}\n  (as of {where})", why=error.why, then=error.then) from error
-    return Configuration(config, tuple(data))
+    return Configuration(_with_host_keys(config, source, files, where), tuple(data))
+
+
+def _with_host_keys(config: Config, source: Source, files: Files, where: str) -> Config:
+    """The configuration with the lines of the commit's file `slurm.known-hosts`: no runner has that file.
+
+    Lines that say nothing are left out. A file that the commit doesn't have is one of the runner.
+    """
+    name = config.slurm["known-hosts"]
+    if not name or path_fault(name) or files.get(tidy_path(name), ("",))[0] not in FILES:
+        return config
+    (content,) = source.contents([files[tidy_path(name)][1]]).values()
+    lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines()]
+    text = "".join(f"{line}\n" for line in lines if line and not line.startswith("#"))
+    if not text or len(text.encode()) > HOST_KEY_BYTES:
+        raise ConfigError(
+            f"slurm.known-hosts: {name!a} of {where} "
+            + (f"has more than {HOST_KEY_BYTES:,} bytes of host keys" if text else "holds no host key"),
+            then="keep the lines of `ssh-keyscan` of the login nodes in it, compared with what the cluster"
+            " publishes; or one line @cert-authority",
+        )
+    return replace(config, slurm={**config.slurm, HOST_KEYS: text})
 
 
 def _contents(source: Source, files: Files, names: Sequence[str], where: str) -> dict[str, bytes]:

@@ -23,7 +23,7 @@ from gpuci.execution.transport.login import (
     has_passphrase,
     private_key,
 )
-from gpuci.execution.transport.messages import PATHS, quoted
+from gpuci.execution.transport.messages import HOST_KEYS_PATH, PATHS, quoted
 from gpuci.execution.transport.ssh_options import CONTROL, LONGEST_CONTROL_PATH
 
 DIRECTORY = "GPUCI_CREDENTIAL_DIR"
@@ -54,7 +54,7 @@ def known_hosts(login: Login) -> str:
     source = KNOWN_HOSTS
     if login.known_hosts:
         source = f"slurm.known-hosts: {login.known_hosts!a}"
-        text = f"{_read(login.known_hosts, 'slurm.known-hosts')}\n{text}"
+        text = f"{login.host_keys or _read(login.known_hosts, 'slurm.known-hosts', HOST_KEYS_PATH)}\n{text}"
     if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
         raise ConfigError(
             f"{source} holds no host key",
@@ -64,13 +64,13 @@ def known_hosts(login: Login) -> str:
     return text
 
 
-def _read(path: str, setting: str) -> str:
+def _read(path: str, setting: str, then: str = PATHS) -> str:
     try:
         return Path(path).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise ConfigError(
             f"{setting}: {path!a} can't be read: {error.strerror}",
-            then=PATHS,
+            then=then,
         ) from None
 
 

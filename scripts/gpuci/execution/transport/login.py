@@ -20,6 +20,8 @@ KEY = "GPUCI_SSH_PRIVATE_KEY"
 CERTIFICATE = "GPUCI_SSH_CERTIFICATE"
 SECRETS = (KEY, CERTIFICATE)
 KNOWN_HOSTS = "GPUCI_SSH_KNOWN_HOSTS"
+# Key of a resolved `slurm`, beside `known-hosts`: the lines of that file, which a commit has and no runner.
+HOST_KEYS = "host-keys"
 AGENT = "SSH_AUTH_SOCK"
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*\$?")
@@ -36,11 +38,13 @@ _NO_KNOWN_HOSTS = (
     "no known_hosts: host keys are always checked, and gpuci accepts none that it was not given",
     "run `ssh-keyscan HOST > known_hosts` (-p PORT for another port), compare `ssh-keygen -lf known_hosts` "
     "with what the cluster publishes, and name the file in slurm.known-hosts or put its text into "
-    f"{KNOWN_HOSTS}; a line `@cert-authority *.example.org KEY` does as well",
+    f"{KNOWN_HOSTS} (on GitHub: the input ssh-known-hosts); a line `@cert-authority *.example.org KEY` "
+    "does as well",
 )
 _NO_KEY = (
     "no key for the login node",
-    f"put a private key's text into {KEY}, or set slurm.identity-file or slurm.credential-command, "
+    f"put a private key's text into {KEY} (on GitHub: the secret SSH_PRIVATE_KEY of the environment, passed "
+    "under `secrets:` by that name), or set slurm.identity-file or slurm.credential-command, "
     "or start an ssh-agent",
 )
 
@@ -67,6 +71,7 @@ class Login:
     (`[user@]host[:port]`), `user` and `port` count where that says nothing (a jump host's port is 22 then).
     `connect_timeout` is the limit of one attempt over one hop, `patience` that of all attempts together;
     `keep_alive` is after how much silence the server is asked for a sign of life, three times. Seconds.
+    `host_keys` are the lines of the file `known_hosts` where that is not here.
     """
 
     hosts: tuple[str, ...]
@@ -74,6 +79,7 @@ class Login:
     port: int = 22
     jump: tuple[str, ...] = ()
     known_hosts: str = ""
+    host_keys: str = field(default="", repr=False)
     identity_file: str = ""
     credential_command: tuple[str, ...] = ()
     connect_timeout: int = 20
@@ -103,6 +109,7 @@ def login_from(slurm: Mapping[str, Any], environ: Mapping[str, str]) -> Login:
         port=slurm.get("port") or 22,
         jump=_texts(slurm.get("jump")),
         known_hosts=_path(slurm.get("known-hosts"), environ),
+        host_keys=slurm.get(HOST_KEYS) or "",
         identity_file=_path(slurm.get("identity-file"), environ),
         credential_command=_words(slurm.get("credential-command")),
         known_hosts_text=environ.get(KNOWN_HOSTS, ""),

@@ -19,6 +19,7 @@ _MAKE = "`ssh-keyscan HOST` prints its keys; compare them with what the cluster 
 
 UNKNOWN = {"known_hosts": "known_hosts", "offer": "what is configured"}
 PATHS = "relative paths count from ROOT (`run_gpu_shard.py`: from where it starts)"
+HOST_KEYS_PATH = f"{PATHS}; on GitHub commit the file to the default branch, or pass `ssh-known-hosts`"
 
 
 @dataclass(frozen=True)

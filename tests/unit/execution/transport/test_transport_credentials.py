@@ -31,3 +31,16 @@ def test_a_file_that_is_not_there_is_named_as_it_was_looked_for(
         read(tmp_path / "nosuch")
     assert raised.value.what == f"{setting}: '{tmp_path}/nosuch' can't be read: No such file or directory"
     assert "relative paths count from ROOT" in raised.value.then
+
+
+def test_lines_that_a_commit_has_are_taken_in_place_of_the_file() -> None:
+    login = Login(("login1",), known_hosts=".github/known_hosts", host_keys="login1 ssh-ed25519 A\n")
+    assert credentials.known_hosts(login).split("\n")[0] == "login1 ssh-ed25519 A"
+
+
+def test_both_the_lines_of_a_commit_and_those_of_an_input_count() -> None:
+    login = Login(
+        ("login1",), known_hosts="kh", host_keys="a ssh-ed25519 A\n", known_hosts_text="b ssh-rsa B"
+    )
+    lines = credentials.known_hosts(login).split()
+    assert (lines[0], lines[3]) == ("a", "b")
