@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +142,42 @@ def test_a_compressed_archive_is_not_unpacked(tmp_path: Path) -> None:
         tar.addfile(tarfile.TarInfo("oci-layout"))
     with pytest.raises(BrokenImage):
         Archive(path)
+
+
+def test_a_manifest_is_what_its_digest_says(archive: Callable[..., Path]) -> None:
+    """That digest is what a run goes on with: here it is another image's, of the same length."""
+    good, forged = Layout(layers=[b"one"]), Layout(layers=[b"two"])
+    digest = digest_of_manifest(good)
+    text = forged.members()[place_of(digest_of_manifest(forged))]
+    files = {"index.json": good.members()["index.json"], place_of(digest): text}
+    with pytest.raises(BrokenImage) as caught, Archive(archive(layers=[b"two"], files=files)) as opened:
+        opened.check()
+    assert f"what it calls {digest} " in caught.value.what
+
+
+def digest_of_manifest(layout: Layout) -> str:
+    found: str = json.loads(layout.members()["index.json"])["manifests"][0]["digest"]
+    return found
+
+
+def place_of(digest: str) -> str:
+    return f"blobs/{digest.replace(':', '/')}"
+
+
+def test_a_member_with_holes_is_nothing(tmp_path: Path) -> None:
+    """It is longer than the file: a small archive could keep a registry busy for hours."""
+    path = tmp_path / "image.tar"
+    members = Layout().members()
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            if name == place_of(ONE):
+                member.pax_headers = {"GNU.sparse.size": str(len(data)), "GNU.sparse.map": f"0,{len(data)}"}
+            tar.addfile(member, io.BytesIO(data))
+    with pytest.raises(BrokenImage) as caught, Archive(path) as opened:
+        opened.check()
+    assert caught.value.what.endswith(f"{ONE} is missing")
 
 
 def test_a_label_is_called_as_its_author_likes(archive: Callable[..., Path]) -> None:

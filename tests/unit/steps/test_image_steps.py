@@ -216,6 +216,31 @@ def test_the_builder_gets_the_inputs_and_no_secret(scene: Scene) -> None:
     assert not [name for name in facts["environ"] if name.startswith(("GITHUB_", "GPUCI_", "ACTIONS_"))]
 
 
+REJECT = [{"type": "reject"}]
+
+
+def test_the_builder_takes_base_images_as_the_runners_user_trusts_registries(scene: Scene) -> None:
+    policy = scene.directory / ".config/containers/policy.json"
+    policy.parent.mkdir(parents=True)
+    policy.write_text(json.dumps({"default": [{"type": "insecureAcceptAnything"}], "transports": {
+        "docker": {"docker.io": REJECT}, "oci-archive": {"": [{"type": "insecureAcceptAnything"}]}}}))  # fmt: skip
+    scene.build(scene.commits["main"])
+    home = Path(scene.facts()["environ"]["HOME"])
+    found = json.loads((home / ".config/containers/policy.json").read_text())
+    assert found["default"] == REJECT
+    assert found["transports"]["docker"]["docker.io"] == REJECT
+    assert "oci-archive" not in found["transports"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"transports": [1]}', '{"transports": {"docker": 1}}'])
+def test_a_broken_policy_is_named(scene: Scene, text: str) -> None:
+    policy = scene.directory / ".config/containers/policy.json"
+    policy.parent.mkdir(parents=True)
+    policy.write_text(text)
+    with pytest.raises(ConfigError, match=r"policy\.json can't be read"):
+        scene.build(scene.commits["main"])
+
+
 def test_docker_builds_where_it_is_asked_for(scene: Scene) -> None:
     """Its archive is the output option's; nothing else is run."""
     program = scene.directory / "bin/docker"
@@ -280,6 +305,13 @@ def test_a_forged_archive_gets_no_tag(scene: Scene) -> None:
         scene.push(scene.commits["main"], built["archive"])
     assert scene.fake.manifests == {}
     assert scene.fake.blobs == {}
+
+
+def test_an_image_of_another_platform_is_not_pushed(scene: Scene) -> None:
+    built = scene.build(scene.commits["main"])
+    Layout(config={"os": "linux", "architecture": "riscv64"}).write(Path(built["archive"]))
+    with pytest.raises(BrokenImage, match=r"container\.build\.platform is linux/amd64"):
+        scene.push(scene.commits["main"], built["archive"])
 
 
 def test_an_archive_gets_the_tag_of_the_commit_whatever_it_says(scene: Scene) -> None:
@@ -381,6 +413,8 @@ def test_nothing_is_left_but_the_archive(scene: Scene) -> None:
     scratch = Path(built["archive"]).parents[1]
     assert sorted(path.name for path in scratch.iterdir()) == ["home", "image", "repository"]
     assert os.listdir(Path(built["archive"]).parent) == ["image.tar"]
+    options = dict(word.partition("=")[::2] for word in scene.facts()["argv"])
+    assert not Path(options["--runroot"]).exists()
 
 
 def test_a_registry_that_refuses_is_empty_for_the_lookup_and_an_error_for_the_push(
