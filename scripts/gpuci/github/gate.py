@@ -266,7 +266,7 @@ ROWS: tuple[Row, ...] = (
 
 # What to do about the results, by their verdict.
 THEN: Mapping[str, str] = {
-    "config_error": "the log of the shard says which setting",
+    "config_error": "the log of gpu-tests says which setting, and what to do",
     "unauthorized": "the approval was taken back before the shards began: approve the commit again",
     "cancelled": f"a newer run may have taken its place; else {_AGAIN}",
     "failed": "",  # the failing tests say it

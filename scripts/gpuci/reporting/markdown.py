@@ -122,17 +122,30 @@ def _place(result: TestResult, links: Links | None) -> str:
 
 def _sections(report: Report) -> list[str]:
     """Everything behind the failing tests, each section small; what is left out is counted."""
+    shards = _shards(report)
     sections = (
         _unfinished(report),
-        _shards(report),
-        _needs(report),
-        _without_cuda(report),
         _listed(report.warnings, "Warnings"),
-        _listed(report.notes, summary.NOTES_TITLE, f"{summary.NOTES_ADVICE}\n"),
-        _slowest(report),
-        *(_left_out(report, outcome) for outcome in ("skipped", "deselected", "elsewhere")),
+        _folded(shards) if _calm(report) else shards,
+        _folded(_needs(report)),
+        _folded(_without_cuda(report)),
+        _folded(_listed(report.notes, summary.NOTES_TITLE, f"{summary.NOTES_ADVICE}\n")),
+        _folded(_slowest(report)),
+        *(_folded(_left_out(report, outcome)) for outcome in ("skipped", "deselected", "elsewhere")),
     )
     return [section for section in sections if section]
+
+
+def _calm(report: Report) -> bool:
+    """Whether all shards just ran: then their table is a matter of interest, not of alarm."""
+    return all(row.tries <= 1 and row.verdict in ("passed", "failed") for row in report.shards)
+
+
+def _folded(section: str) -> str:
+    """A section behind its title: people see the verdict and what failed, and open the rest."""
+    title, _, rest = section.partition("\n\n")
+    shown = title.removeprefix("### ")
+    return f"<details><summary>{shown}</summary>\n\n{rest}</details>\n\n" if section else ""
 
 
 def _unfinished(report: Report) -> str:

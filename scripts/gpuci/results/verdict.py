@@ -57,7 +57,8 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
 }
 _COLUMNS: tuple[Tests, ...] = (Tests.RED, Tests.GREEN, Tests.NONE)
 NOTHING_RAN = "no test passed or failed"
-NOTHING_MATCHED = "the selection (-k, node.pytest-args) matched no test"
+SELECTION = "the selection (-k, node.pytest-args)"
+NOTHING_MATCHED = f"{SELECTION} matched no test"
 
 
 def run_verdict(plan: Plan, results: Sequence[TestResult], runs: Sequence[ShardRun]) -> RunVerdict:
@@ -116,11 +117,18 @@ def _reason(verdict: str, tests: Tests, results: Sequence[TestResult], shards: S
     if tests is Tests.RED:
         counts = count_outcomes(result.outcome for result in results)
         parts += [f"{counts[name]} {name.replace('_', ' ')}" for name in counts if name in RED_OUTCOMES]
-    elif tests is Tests.NONE:
-        deselected = bool(results) and all(result.outcome == "deselected" for result in results)
-        parts.append(NOTHING_MATCHED if deselected else NOTHING_RAN)
+    elif tests is Tests.NONE and all(shard.verdict in ("passed", "failed") for shard in shards):
+        parts.append(_why_none(results))
     parts += _of_shards([shard for shard in shards if not (shard.verdict == "failed" and tests is Tests.RED)])
     return "; ".join(parts) or f"all shards {verdict}"
+
+
+def _why_none(results: Sequence[TestResult]) -> str:
+    """Why shards that are well ran no test."""
+    left_out = sum(result.outcome == "deselected" for result in results)
+    if not left_out:
+        return NOTHING_RAN
+    return NOTHING_MATCHED if left_out == len(results) else f"{NOTHING_RAN}; {SELECTION} left out {left_out}"
 
 
 def _of_shards(shards: Sequence[ShardVerdict]) -> list[str]:

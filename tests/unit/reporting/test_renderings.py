@@ -467,7 +467,21 @@ def test_what_was_not_forked_is_shown_and_cut() -> None:
         "    and 25 more",
     ]
     assert "a29" in terminal.render(report, verbose=True)
-    assert "### Not forked (30)" in markdown.render(report)
+    assert "<summary>Not forked (30)</summary>" in markdown.render(report)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "tries", "folded"),
+    [("passed", 1, True), ("failed", 1, True), ("passed", 2, False), ("infra", 1, False)],
+    ids=["passed", "failed", "tried again", "broken"],
+)
+def test_the_shards_are_folded_away_unless_one_of_them_tells_something(
+    verdict: str, tries: int, folded: bool
+) -> None:
+    rows = (ShardReport(1, "passed", 1.0, 2.0), ShardReport(2, verdict, 1.0, 2.0, tries=tries))
+    text = markdown.render(Report(verdict, "", {"passed": 8}, (), rows))
+    assert ("<summary>Shards</summary>" in text, "### Shards" in text) == (folded, not folded)
+    assert text.count("<details>") == text.count("</details>")
     assert "and 10 more" in markdown.render(report)
 
 

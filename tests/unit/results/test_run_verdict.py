@@ -10,6 +10,7 @@ from gpuci.model import Plan, Shard, ShardRun, TestResult
 from gpuci.results.verdict import (
     NOTHING_MATCHED,
     NOTHING_RAN,
+    SELECTION,
     TABLE,
     Tests,
     decide,
@@ -77,13 +78,20 @@ def test_each_outcome_alone(outcome: str) -> None:
     ("outcomes", "reason"),
     [
         (["deselected", "deselected"], NOTHING_MATCHED),
-        (["deselected", "skipped"], NOTHING_RAN),
+        (["deselected", "skipped", "deselected"], f"{NOTHING_RAN}; {SELECTION} left out 2"),
+        (["skipped"], NOTHING_RAN),
         ([], NOTHING_RAN),
     ],
 )
 def test_a_selection_that_matches_nothing_is_told_apart(outcomes: list[str], reason: str) -> None:
     runs = [shard("passed"), shard("passed", 2)]
     assert run_verdict(PLAN, results_of(*outcomes), runs) == ("failed", reason)
+
+
+def test_where_a_shard_says_why_no_test_ran_that_is_the_reason() -> None:
+    runs = [shard("config_error", reason="no key"), shard("config_error", 2, reason="no key")]
+    said = run_verdict(PLAN, results_of("not_finished"), runs)
+    assert said == ("config_error", "shard 1, shard 2: config_error (no key)")
 
 
 @pytest.mark.parametrize("outcome", sorted(RED_OUTCOMES))
