@@ -56,14 +56,14 @@ def build_archive(
         store=str(scratch / "store"),
         state=tempfile.mkdtemp(prefix="gpuci-podman-", dir="/tmp"),
     )
-    Path(scene.login).write_text('{"auths": {}}\n')
-    _write_policy(scene, environ.get("HOME", ""))
-    # Where all of the context is left out, its directory is missing too.
-    (tree / build.context).mkdir(parents=True, exist_ok=True)
     named = builders.settings(environ)
     told = {name: path for name, path in named.items() if os.path.exists(path)}
     environment = builders.environment(environ, scene, told)
     with _store(builder, scene, environment):
+        Path(scene.login).write_text('{"auths": {}}\n')
+        _write_policy(scene, environ.get("HOME", ""))
+        # Where all of the context is left out, its directory is missing too.
+        (tree / build.context).mkdir(parents=True, exist_ok=True)
         for command in builders.commands(builder, build, scene):
             _run(command, environment, say)
     return archive

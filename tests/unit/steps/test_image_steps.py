@@ -10,9 +10,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -216,14 +218,14 @@ def test_the_builder_gets_the_inputs_and_no_secret(scene: Scene) -> None:
     assert not [name for name in facts["environ"] if name.startswith(("GITHUB_", "GPUCI_", "ACTIONS_"))]
 
 
-REJECT = [{"type": "reject"}]
+REJECT, ACCEPT = [{"type": "reject"}], [{"type": "insecureAcceptAnything"}]
 
 
 def test_the_builder_takes_base_images_as_the_runners_user_trusts_registries(scene: Scene) -> None:
     policy = scene.directory / ".config/containers/policy.json"
     policy.parent.mkdir(parents=True)
-    policy.write_text(json.dumps({"default": [{"type": "insecureAcceptAnything"}], "transports": {
-        "docker": {"docker.io": REJECT}, "oci-archive": {"": [{"type": "insecureAcceptAnything"}]}}}))  # fmt: skip
+    transports = {"docker": {"docker.io": REJECT}, "oci-archive": {"": ACCEPT}}
+    policy.write_text(json.dumps({"default": ACCEPT, "transports": transports}))
     scene.build(scene.commits["main"])
     home = Path(scene.facts()["environ"]["HOME"])
     found = json.loads((home / ".config/containers/policy.json").read_text())
@@ -233,12 +235,23 @@ def test_the_builder_takes_base_images_as_the_runners_user_trusts_registries(sce
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"transports": [1]}', '{"transports": {"docker": 1}}'])
-def test_a_broken_policy_is_named(scene: Scene, text: str) -> None:
+def test_a_broken_policy_is_named_and_nothing_left(
+    scene: Scene, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def make(**options: str) -> str:
+        made.append(mkdtemp(**options))
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make)
     policy = scene.directory / ".config/containers/policy.json"
     policy.parent.mkdir(parents=True)
     policy.write_text(text)
     with pytest.raises(ConfigError, match=r"policy\.json can't be read"):
         scene.build(scene.commits["main"])
+    assert [path for path in made if "gpuci-podman-" in path and Path(path).exists()] == []
+    assert "gpuci-podman-" in made[-1]
 
 
 def test_docker_builds_where_it_is_asked_for(scene: Scene) -> None:
