@@ -198,7 +198,7 @@ def test_a_path_without_fault_stays_below_root_when_tidied(path: str) -> None:
         assert tidy_node_id(path + "::" + path) == tidy + "::" + path
 
 
-BUILD = {
+BUILD: dict[str, Any] = {
     "repository": "ghcr.io/team/train",
     "file": "Dockerfile",
     "context": ".",
