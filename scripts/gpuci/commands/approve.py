@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
     client = _client(args.repository, os.environ)
     document = client.pull_request(number)
     pull = pull_request_of(document)
-    _show(client.repository, pull, str(document.get("title", "")))
+    _show(client.repository, pull, document)
     _check(pull, wanted)
     if not wanted:
         _confirm(pull)
@@ -108,13 +108,16 @@ def _token(environ: Mapping[str, str], host: str) -> str:
     return done.stdout.strip()
 
 
-def _show(repository: str, pull: PullRequest, title: str) -> None:
+def _show(repository: str, pull: PullRequest, document: Mapping[str, Any]) -> None:
     """What is to be approved. `say` makes the texts of others harmless, a line each."""
     origin = pull.head_repository or "a deleted fork"
     fork = "" if pull.head_repository == repository else ", a fork"
-    say(f"{repository}#{pull.number}: {title}")
+    say(f"{repository}#{pull.number}: {document.get('title', '')}")
     say(f"by @{pull.author}, from {origin}{fork}{', draft' if pull.draft else ''}")
     say(f"head: {pull.head_sha}")
+    page = str(document.get("html_url", ""))
+    if page.startswith("https://"):
+        say(f"look at it: {page}/files")
 
 
 def _check(pull: PullRequest, wanted: str) -> None:

@@ -76,7 +76,7 @@ UNPROTECTED = Row(
     "it would run, but the environment of the key is missing or open to any branch",
     lambda f: bool(f.environment) and _starts(f),
     "{environment}",
-    "protect it: Settings > Environments, Deployment branches: selected branches, the default one",
+    "under Settings > Environments give it the key, and the default branch as only deployment branch",
 )
 
 NOT_ASKED: tuple[Row, ...] = (

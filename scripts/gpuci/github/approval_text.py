@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuci.github.approval import Decision
-from gpuci.github.approval_facts import Facts, asks
+from gpuci.github.approval_facts import Facts, asks, is_pull_event
 from gpuci.reporting.links import Links
 from gpuci.reporting.text import inline_code, one_line
 
@@ -83,9 +83,16 @@ def _doors(facts: Facts, place: Place, number: int) -> Iterator[str]:
     diff = f"{place.links.server}/{place.links.repository}/pull/{number}/files"
     yield f"Somebody with **write access** (triage is not enough) looks at [the change]({diff}), and either"
     yield ""
-    yield f"- runs `gpuci approve {number} {place.head}`, or"
-    yield f"- runs [the workflow]({page}) by hand, with `{number}` and `{place.head}`, or"
-    yield (
-        f"- sets the label {inline_code(facts.label)}, {facts.quiet_seconds:g} s or more after the last push,"
-        " if the workflow listens to labels"
+    label = (
+        f"sets the label {inline_code(facts.label)}, {facts.quiet_seconds:g} s or more after the last push"
     )
+    by_hand = (
+        f"runs `gpuci approve {number} {place.head}`",
+        f"runs [the workflow]({page}) by hand, with `{number}` and `{place.head}`",
+    )
+    # The door that this run came through is there for sure.
+    if is_pull_event(facts):
+        doors = [label, *(f"{door}, if it has `workflow_dispatch`" for door in by_hand)]
+    else:
+        doors = [*by_hand, f"{label}, if the workflow listens to labels"]
+    yield from (f"- {door}{', or' if door != doors[-1] else ''}" for door in doors)

@@ -136,7 +136,7 @@ ROWS: tuple[Row, ...] = (
         "config_error",
         "keep-final",
         "the environment of the cluster's key is not protected, so nothing may run",
-        "protect it: Settings > Environments, Deployment branches: selected branches, the default one",
+        "under Settings > Environments give it the key, and the default branch as only deployment branch",
     ),
     Row(
         "wait-for-label-failed",

@@ -124,6 +124,8 @@ class Step:
     def event(self) -> dict[str, Any]:
         """The payload of the event; raises ConfigError."""
         path = self.environ.get("GITHUB_EVENT_PATH", "")
+        if not path:
+            raise ConfigError("GITHUB_EVENT_PATH is not set", why="GitHub sets it in every step")
         try:
             payload = json.loads(Path(path).read_bytes())
         except (OSError, ValueError, RecursionError) as error:

@@ -70,7 +70,11 @@ def _tree(step: Step, given: PlanInput) -> Path:
 
 def _tests(step: Step, given: PlanInput, tree: Path) -> Manifest:
     """What is there; raises ConfigError if that is nothing, which is never what was meant."""
-    manifest = discover(tree, given.config)
+    try:
+        manifest = discover(tree, given.config)
+    except ConfigError as error:
+        what = error.what.replace(str(tree), f"{given.root!r} of commit {given.sha[:12]}")
+        raise ConfigError(what, why=error.why, then=error.then) from error
     step.say(
         f"found {plural(len(manifest.targets), 'test function')} in {plural(len(manifest.files), 'file')}"
     )

@@ -205,7 +205,7 @@ def test_a_root_below_the_repository(tmp_path: Path) -> None:
         ({"packages": "../else"}, "leaves ROOT"),
         ({"packages": "[1]"}, "no list of texts"),
         ({"packages": '["a"'}, r"packages: '\[\"a\"'|matches"),
-        ({"packages": "nothing"}, "nothing below"),
+        ({"packages": "nothing"}, r"nothing below '\.' of commit [0-9a-f]{12} matches nothing"),
         ({"configuration": ""}, "configuration is empty"),
         ({"configuration": "{"}, "no JSON document"),
         ({"configuration": "[" * 100_000}, "no JSON document"),
