@@ -24,7 +24,7 @@ NEVER_BEGAN = "its job never began"
 NO_SUCH_TEST = "planned from source, but pytest has no such test in this file"
 ONLY_A_SIBLING = "collected by another unit of the file, but not by the unit that is to run it"
 DESELECTED = "deselected by -k or the project's own options"
-ELSEWHERE = "needs no GPU: runs in the cpu pool"
+ELSEWHERE = "needs no GPU: not run on the cluster"
 
 
 def reconcile(plan: Plan, runs: Sequence[ShardRun], *, elsewhere: bool = False) -> tuple[TestResult, ...]:
