@@ -30,7 +30,10 @@ _WORDS = {"fail": False, "pass": True}
 
 @dataclass(frozen=True)
 class GateInput:
-    """What a run of the gate is told. `attempt` is GitHub's; `partial`: a person chose some of the tests."""
+    """What a run of the gate is told. `attempt` is GitHub's; `partial`: a person chose some of the tests.
+
+    `mistakes` are told when the result is: tests that ran should not be lost for a misspelt policy.
+    """
 
     needs: Needs
     attempt: int
@@ -44,11 +47,13 @@ class GateInput:
     comment: bool
     comment_author: str
     policies: Mapping[str, bool]
+    mistakes: tuple[ConfigError, ...] = ()
 
 
 def read(step: Step) -> GateInput:
     """Raises ConfigError."""
     single_job = step.flag("SINGLE_JOB")
+    policies = {name: step.value(f"POLICY_{name.upper()}", "fail") for name in POLICIES}
     return GateInput(
         needs=read_needs(step.value("NEEDS"), steps=single_job),
         attempt=_attempt(step.environ.get("GITHUB_RUN_ATTEMPT", "")),
@@ -61,7 +66,8 @@ def read(step: Step) -> GateInput:
         partial=bool(step.value("PACKAGES") or step.value("TEST_EXPRESSION")),
         comment=step.flag("COMMENT", True),
         comment_author=step.value("COMMENT_AUTHOR", "github-actions[bot]"),
-        policies=_policies(step),
+        policies={name: _WORDS.get(word, False) for name, word in policies.items()},
+        mistakes=_mistakes(policies),
     )
 
 
@@ -71,11 +77,12 @@ def _attempt(text: str) -> int:
     return int(text)
 
 
-def _policies(step: Step) -> dict[str, bool]:
-    given = {name: step.value(f"POLICY_{name.upper()}", "fail") for name in POLICIES}
-    wrong = [
-        f"policy-{name.replace('_', '-')} is {word!r}" for name, word in given.items() if word not in _WORDS
-    ]
-    if wrong:
-        raise ConfigError("; ".join(wrong), then="give fail or pass")
-    return {name: _WORDS[word] for name, word in given.items()}
+def _mistakes(policies: Mapping[str, str]) -> tuple[ConfigError, ...]:
+    """The policies that are no such word."""
+    return tuple(
+        ConfigError(
+            f"policy-{name.replace('_', '-')} is {word!r}", then="give fail or pass; it was taken for fail"
+        )
+        for name, word in policies.items()
+        if word not in _WORDS
+    )

@@ -58,9 +58,12 @@ def run(step: Step) -> int:
     _leave(step, outcome, notes)
     for fault in faults:  # before the tests take all annotations that a step has
         step.error(fault.page(), title="gpuci: the commit status could not be set")
+    for mistake in given.mistakes:
+        step.error(mistake.page(), title="gpuci: an input that makes no sense")
     _annotate(step, outcome)
     _keep_comment(step, given, outcome, notes)
-    return outcome.decision.exit_code or (EXIT_CODES["infra"] if faults else 0)
+    red = EXIT_CODES["infra"] if faults else EXIT_CODES["config_error"] if given.mistakes else 0
+    return outcome.decision.exit_code or red
 
 
 # -- what it came to ---------------------------------------------------------------------------------

@@ -619,13 +619,31 @@ def test_it_asks_only_for_what_the_job_may(gate: Gate) -> None:
 @pytest.mark.parametrize(
     ("inputs", "says"),
     [
-        ({"policy_infra": "maybe"}, "policy-infra is 'maybe'"),
         ({"comment": "perhaps"}, "comment is 'perhaps'"),
         ({"needs": "{}"}, "gpu-tests is missing"),
     ],
-    ids=["policy", "flag", "needs"],
+    ids=["flag", "needs"],
 )
 def test_input_that_makes_no_sense(gate: Gate, inputs: dict[str, str], says: str) -> None:
     gate.inputs |= inputs
     with pytest.raises(ConfigError, match=says):
         gate.run()
+
+
+def test_tests_that_ran_are_not_lost_for_a_misspelt_policy(
+    gate: Gate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate.inputs["policy_infra"] = "ignore"
+    gate.leave(ran(1), ran(2))
+    assert gate.run() == 2
+    assert gate.status[0] == "success"
+    told = capsys.readouterr().out
+    assert "policy-infra is 'ignore'" in told
+    assert "taken for fail" in told
+
+
+def test_a_misspelt_policy_accepts_nothing(gate: Gate) -> None:
+    gate.inputs["policy_infra"] = "Pass"
+    gate.leave(ran(1))
+    assert gate.run() == 4
+    assert gate.status[0] == "error"
