@@ -92,7 +92,7 @@ def _doors(facts: Facts, place: Place, number: int) -> Iterator[str]:
     )
     # The door that this run came through is there for sure.
     if is_pull_event(facts):
-        doors = [label, *(f"{door}, if it has `workflow_dispatch`" for door in by_hand)]
+        doors = [label, *(f"{door}, if the workflow has `workflow_dispatch`" for door in by_hand)]
     else:
         doors = [*by_hand, f"{label}, if the workflow listens to labels"]
     yield from (f"- {door}{', or' if door != doors[-1] else ''}" for door in doors)

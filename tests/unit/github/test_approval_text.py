@@ -15,7 +15,11 @@ WAITS = Decision("not-asked", False, "nobody asked", "", None, True, False, Fals
 @pytest.mark.parametrize(
     ("facts", "first", "last"),
     [
-        (Facts("pull_request_target", True, "opened"), "sets the label", "if it has `workflow_dispatch`"),
+        (
+            Facts("pull_request_target", True, "opened"),
+            "sets the label",
+            "if the workflow has `workflow_dispatch`",
+        ),
         (Facts("workflow_dispatch", True), "runs `gpuci approve 12", "if the workflow listens to labels"),
     ],
     ids=["label", "by hand"],
