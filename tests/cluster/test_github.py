@@ -8,24 +8,29 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.bed.handle import Bed
-from tests.e2e.harness import requests, scenarios, scenarios_doors, scenarios_image
-from tests.e2e.harness.product import Product, copy_product
-from tests.e2e.harness.scenario import SCENARIOS, act_out
-
-assert all((scenarios, scenarios_doors, scenarios_image))  # they fill SCENARIOS
+from tests.e2e.harness import requests, several
+from tests.e2e.harness.all_scenarios import SCENARIOS
+from tests.e2e.harness.scenario import act_out
+from tests.e2e.harness.stage import prepare
 
 
 @pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
-    """One copy for all, and one HOME beside it: gpuci's own environment is made once."""
+def outcomes(running_bed: Bed, request: pytest.FixtureRequest) -> Iterator[several.Outcomes]:
+    """All that are to be tested, under way. One copy of the product for all."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    wanted = [str(item.callspec.params["name"]) for item in items if item.path == request.path]
     with tempfile.TemporaryDirectory(prefix="g-", ignore_cleanup_errors=True) as directory:
         Path(directory).chmod(0o755)  # the steps are the bed's user's
-        yield copy_product(Path(directory) / "product")
+        product = prepare(Path(directory))
+        begun = several.begin(
+            wanted, lambda one: act_out(one, Bed(running_bed.place), product, Path(directory) / one.name)
+        )
+        yield begun
+        several.end(begun)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_run_comes_out_as_it_should_and_asks_github_what_it_may(
-    bed: Bed, product: Product, name: str
+    outcomes: several.Outcomes, name: str
 ) -> None:
-    asked = act_out(SCENARIOS[name], bed, product, product.directory.parent / name)
-    assert asked == requests.expected()[name]
+    assert outcomes[name].result() == requests.expected()[name]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from typing import Any
 
 import pytest
 import yaml
-from tests.e2e.harness import act, requests, scenarios, scenarios_doors, scenarios_image
+from tests.e2e.harness import act, requests, several
+from tests.e2e.harness.again import rerun, together
+from tests.e2e.harness.all_scenarios import SCENARIOS
 from tests.e2e.harness.product import CLONE, NAME, REF, load, permissions, rewritten, token_of
-from tests.e2e.harness.scenario import DISPATCH, LABEL, ROOT_ACTION, SCENARIOS, WITH_IMAGE
-
-assert all((scenarios, scenarios_doors, scenarios_image))  # they fill SCENARIOS
+from tests.e2e.harness.scenario import DISPATCH, LABEL, ROOT_ACTION, TRUSTED, WITH_IMAGE, Scenario
 
 GPU = load(CLONE / ".github/workflows/gpu.yml")
 JOBS = permissions(GPU)
@@ -101,15 +102,96 @@ def test_a_log_is_read_by_jobs_of_a_matrix() -> None:
         {**one, "command": "set-output", "name": "n", "arg": "v"},
         {**one, "command": "summary", "content": "# S\n"},
         {**one, "stepID": ["of the composite"], "command": "summary", "content": "# S\n"},
+        {**one, "command": "group", "arg": "g", "raw": "::group::g\n"},
+        {**one, "level": "error", "msg": "exit status 8"},
         {**one, "jobResult": "failure", "msg": "Job failed"},
     ]
     first, second = act.read([*map(json.dumps, entries), "not JSON"])
-    assert (first.matrix, first.log, first.summary) == ({"shard": 1}, "one\n", "# S\n")
+    assert (first.matrix, first.log, first.summary) == ({"shard": 1}, "one\n::group::g\n", "# S\n")
+    assert (first.raw, first.exit_codes, second.exit_codes) == (first.log, {8}, set())
     assert (first.annotations, first.outputs, first.result) == ([("error", "bad")], {"n": "v"}, "failure")
     assert (second.log, second.result) == ("two\n", "")
 
 
-@pytest.mark.parametrize("workflow", [LABEL, DISPATCH, WITH_IMAGE])
+def job(name: str, shard: int = 0, **more: Any) -> act.Job:
+    return act.Job(name, {"shard": shard} if shard else {}, "success", **more)
+
+
+def test_only_what_failed_runs_again_and_the_rest_keeps_what_it_has() -> None:
+    outputs = {"sha": "${{ steps.x.outputs.sha }}", "artifact": "plan-attempt-${{ github.run_attempt }}"}
+    tests = {"needs": ["a", "b"], "strategy": {"matrix": {"shard": "${{ fromJSON('[1,2]') }}"}}, "steps": [1]}
+    gate = {"if": "always()", "needs": ["a", "b", "tests"], "steps": [2]}
+    workflow = {
+        "name": "w",
+        "jobs": {"a": {"outputs": outputs, "steps": [0]}, "b": {"steps": [0]}, "tests": tests, "gate": gate},
+    }
+    first = act.Ran(1, [job("a", outputs={"sha": "c0ffee", "other": "x"}), job("tests", 2)], "")
+    kept = {"runs-on": "ubuntu-latest", "steps": [{"run": "true"}]}
+    assert rerun(workflow, first, {"tests": [2], "gate": []}) == {
+        "name": "w",
+        "jobs": {
+            "a": {**kept, "outputs": {"sha": "c0ffee", "artifact": "plan-attempt-1"}},
+            "b": {**kept, "if": False},
+            "tests": {**tests, "strategy": {"matrix": {"shard": [2]}}},
+            "gate": gate,
+        },
+    }
+    failed = act.Ran(1, [job("a", exit_codes={1})], "")
+    with pytest.raises(AssertionError, match="a would be run again"):
+        rerun(workflow, failed, {"tests": [2], "gate": []})
+
+
+def test_the_attempts_of_a_run_together() -> None:
+    one, red, gate, green = job("t", 1), job("t", 2, exit_codes={1}), job("g"), job("t", 2)
+    later = act.Ran(0, [job("a", log="does nothing"), green, job("g", log="new")], "")
+    jobs = together(act.Ran(1, [job("a"), one, red, gate], ""), later, {"t": [2], "g": []}).jobs
+    assert list(jobs) == [job("a"), one, green, job("g", log="new")]
+
+
+def test_scenarios_run_at_once_but_for_the_first_and_those_that_must_be_alone() -> None:
+    running: set[str] = set()
+    beside: dict[str, set[str]] = {}
+    meet = threading.Barrier(2, timeout=60)
+
+    def play(one: Scenario) -> several.Lines:
+        running.add(one.name)
+        if one.name in ("fork", "revoked"):
+            meet.wait()
+        beside[one.name] = running - {one.name}
+        running.discard(one.name)
+        if one.name == "revoked":
+            raise ValueError("red")
+        return [one.name]
+
+    outcomes = several.begin(["image", "green", "fork", "revoked", "dead-node"], play)
+    assert {name: outcomes[name].result() for name in ("image", "green", "fork", "dead-node")} == {
+        name: [name] for name in ("image", "green", "fork", "dead-node")
+    }
+    with pytest.raises(ValueError, match="red"):
+        outcomes["revoked"].result()
+    assert next(iter(beside)) == "green"
+    assert set(list(beside)[1:3]) == {"fork", "revoked"}
+    assert [beside[name] for name in ("green", "image", "dead-node")] == [set(), set(), set()]
+
+
+def test_what_has_not_begun_can_be_left_out() -> None:
+    began, leave = threading.Event(), threading.Event()
+
+    def play(one: Scenario) -> several.Lines:
+        began.set()
+        assert leave.wait(60)
+        return []
+
+    outcomes = several.begin(["green", "image"], play)
+    assert began.wait(60)
+    assert outcomes["image"].cancel()
+    leave.set()
+    several.end(outcomes)
+    assert outcomes["green"].done()
+    assert not outcomes["green"].cancelled()
+
+
+@pytest.mark.parametrize("workflow", [LABEL, DISPATCH, WITH_IMAGE, TRUSTED])
 def test_a_caller_grants_what_the_jobs_ask_for_and_no_more(workflow: str) -> None:
     """A called workflow's job with more than its caller grants: GitHub starts none of the run's jobs."""
     wanted: dict[str, str] = {}
@@ -127,7 +209,7 @@ def test_only_the_job_that_submits_takes_a_place_in_a_group() -> None:
     group = GPU["jobs"]["gpu-tests"]["concurrency"]["group"]
     assert "needs.find-changed.outputs.subject" in group
     assert "matrix.shard" in group
-    for workflow in (LABEL, DISPATCH, ROOT_ACTION):
+    for workflow in (LABEL, DISPATCH, TRUSTED, ROOT_ACTION):
         assert "concurrency" not in load(CLONE / workflow)
 
 
@@ -150,7 +232,7 @@ def test_no_job_has_a_permission_that_no_scenario_uses() -> None:
         (line.partition(": ")[0], re.findall(r"\(([a-z-]+: \w+)\)", line)[0])
         for name, lines in requests.expected().items()
         for line in lines
-        if SCENARIOS[name].workflow in (LABEL, DISPATCH, WITH_IMAGE)
+        if SCENARIOS[name].workflow in (LABEL, DISPATCH, WITH_IMAGE, TRUSTED)
     }
     has = {(job, f"{scope}: {level}") for job, granted in JOBS.items() for scope, level in granted.items()}
     assert has - used - NOT_OF_THE_API == set()

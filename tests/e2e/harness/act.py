@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,11 +21,14 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 # What act leaves to the programs that it starts; the rest of our environment stays ours.
 KEPT = ("LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 KEPT_PREFIXES = ("PIP_", "LC_")
+EXIT = re.compile(r"exit status (\d+)")
 
 
 @dataclass
 class Job:
     """A job of a run; one of a matrix has its values in `matrix`. `log` is what its steps printed.
+
+    `raw` is that with every command in it, as it was written; `exit_codes` are those of steps that failed.
 
     `result` is success or failure; a job that was skipped leaves nothing at all. In a matrix act calls each
     one a failure that ends after one that failed.
@@ -34,9 +38,11 @@ class Job:
     matrix: Mapping[str, Any]
     result: str = ""
     log: str = ""
+    raw: str = ""
     summary: str = ""
     outputs: dict[str, str] = field(default_factory=dict)
     annotations: list[tuple[str, str]] = field(default_factory=list)  # (kind, text)
+    exit_codes: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -86,15 +92,19 @@ def program() -> str:
 def start(order: Order, product: Path, stand_ins: Mapping[str, Path], home: Path) -> subprocess.Popen[str]:
     """Start act as the bed's user; its log goes to standard output as JSON lines. A session of its own.
 
-    `stand_ins`: `owner/name@ref` -> directory. act keeps its files below `home`, and is copied there: where
-    the tests' environment is may be closed to others.
+    `stand_ins`: `owner/name@ref` -> directory. `home` is as `settle` made it.
     """
-    act = home / "act"
-    if not act.exists():
-        shutil.copy(program(), act)
     local = {f"{NAME}@{REF}": product, **stand_ins}
     command = [
-        *(str(act), order.event, "--json", "--eventpath", str(order.payload), "--actor", order.actor),
+        *(
+            str(home / "act"),
+            order.event,
+            "--json",
+            "--eventpath",
+            str(order.payload),
+            "--actor",
+            order.actor,
+        ),
         *("--platform", "ubuntu-latest=-self-hosted", "--platform", "self-hosted=-self-hosted"),
         *("--no-cache-server", "--concurrent-jobs", "12", "--pull=false"),
         *_each("--local-repository", (f"{name}={directory}" for name, directory in local.items())),
@@ -102,7 +112,7 @@ def start(order: Order, product: Path, stand_ins: Mapping[str, Path], home: Path
         *_each("--secret", order.secrets),
     ]
     environ = {**_environment(), **order.secrets, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
-    give(home, order.checkout)
+    give(order.checkout)
     log = (home / "act.stderr").open("a")
     with log:
         return subprocess.Popen(
@@ -119,6 +129,14 @@ def start(order: Order, product: Path, stand_ins: Mapping[str, Path], home: Path
             group=USER,
             extra_groups=[],
         )
+
+
+def settle(home: Path) -> None:
+    """Make the HOME of all steps, where act keeps its files too, with a copy of act: where the tests'
+    environment is may be closed to others."""
+    home.mkdir()
+    shutil.copy(program(), home / "act")
+    give(home)
 
 
 def give(*directories: Path) -> None:
@@ -156,8 +174,11 @@ def read(lines: Iterable[str]) -> list[Job]:
 def _take(job: Job, entry: Mapping[str, Any]) -> None:
     job.result = entry.get("jobResult", job.result)
     command = entry.get("command")
+    job.raw += entry["msg"] if entry.get("raw_output") else entry.get("raw", "")
     if entry.get("raw_output"):
         job.log += entry["msg"]
+    elif status := EXIT.fullmatch(entry.get("msg", "")):
+        job.exit_codes.add(int(status[1]))
     elif command == "summary":
         if not job.summary.endswith(entry["content"]):  # told by a composite's step, and by what uses it
             job.summary += entry["content"]

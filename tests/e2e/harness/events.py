@@ -66,6 +66,24 @@ def push(repository: Repository, branch: str, before: str, after: str, actor: st
     return Event("push", {**_base(repository, actor), **payload}, actor, after, branch)
 
 
+def merge_group(repository: Repository, base: str, head: str, actor: str) -> Event:
+    """`merge_group`: the queue made a commit of the base and a pull request, on a branch of its own."""
+    branch = f"gh-readonly-queue/main/pr-12-{base}"
+    group = {
+        "head_sha": head,
+        "head_ref": f"refs/heads/{branch}",
+        "base_sha": base,
+        "base_ref": "refs/heads/main",
+    }
+    payload = {"action": "checks_requested", "merge_group": group}
+    return Event("merge_group", {**_base(repository, actor), **payload}, actor, head, branch)
+
+
+def schedule(repository: Repository, actor: str) -> Event:
+    """`schedule`: the newest commit of the default branch; the payload has not even the repository."""
+    return Event("schedule", {"schedule": "17 3 * * *"}, actor, repository.branches["main"])
+
+
 def dispatch(repository: Repository, actor: str, **inputs: str) -> Event:
     """`workflow_dispatch` on the default branch; `_` in the name of an input stands for `-`."""
     given = {name.replace("_", "-"): value for name, value in inputs.items()}

@@ -19,9 +19,10 @@ if __name__ == "__main__":
 
 from tests.cluster.bed.handle import Bed  # noqa: E402
 from tests.cluster.bed.place import Place  # noqa: E402
-from tests.e2e.harness import requests, scenarios, scenarios_doors, scenarios_image  # noqa: E402, F401
-from tests.e2e.harness.product import Product, copy_product  # noqa: E402
-from tests.e2e.harness.scenario import SCENARIOS, act_out  # noqa: E402
+from tests.e2e.harness import requests, several  # noqa: E402
+from tests.e2e.harness.all_scenarios import SCENARIOS  # noqa: E402
+from tests.e2e.harness.scenario import Scenario, act_out  # noqa: E402
+from tests.e2e.harness.stage import prepare  # noqa: E402
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -59,30 +60,29 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _play(options: argparse.Namespace, directory: Path) -> int:
-    bed, product = Bed(Place(options.bed)), copy_product(directory / "product")
-    red = [
-        name
-        for name in options.scenarios or SCENARIOS
-        if not _one(name, bed, product, directory, write=options.write_requests)
-    ]
-    return int(bool(red))
+    product = prepare(directory)
+    seconds: dict[str, float] = {}
 
+    def play(one: Scenario) -> several.Lines:
+        began = time.monotonic()
+        lines = act_out(one, Bed(Place(options.bed)), product, directory / one.name)
+        seconds[one.name] = time.monotonic() - began
+        return lines
 
-def _one(name: str, bed: Bed, product: Product, directory: Path, *, write: bool) -> bool:
-    began = time.monotonic()
-    try:
-        lines = act_out(SCENARIOS[name], bed, product, directory / name)
-        if write:
-            _write(name, lines)
-        assert lines == requests.expected().get(name), _difference(name, lines)
-    except Exception:
-        # Not only an assertion: a missing job or file is a red scenario, and the others go on.
-        print(f"{name}: FAILED\n{traceback.format_exc()}", flush=True)
-        return False
-    print(
-        f"{name}: as expected, {time.monotonic() - began:.0f} s, {len(lines)} kinds of requests", flush=True
-    )
-    return True
+    red = 0
+    outcomes = several.begin(options.scenarios or SCENARIOS, play)
+    for name, outcome in outcomes.items():
+        try:
+            lines = outcome.result()
+            if options.write_requests:
+                _write(name, lines)
+            assert lines == requests.expected().get(name), _difference(name, lines)
+            about = f"as expected, {seconds[name]:.0f} s, {len(lines)} kinds of requests"
+        except Exception:
+            # Not only an assertion: a missing job or file is a red scenario, and the others go on.
+            red, about = 1, f"FAILED\n{traceback.format_exc()}"
+        print(f"{name}: {about}", flush=True)
+    return red
 
 
 def _difference(name: str, lines: Sequence[str]) -> str:

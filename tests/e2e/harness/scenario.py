@@ -18,13 +18,17 @@ Play = Callable[[Stage], list[Ran]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """`play` acts and asserts; it returns the runs. `workflow` is the path of the caller's."""
+    """`play` acts and asserts; it returns the runs. `workflow` is the path of the caller's.
+
+    `alone`: it breaks or changes what the others need, so none may run at the same time.
+    """
 
     name: str
     about: str
     workflow: str
     overlay: Mapping[str, Any]
     play: Play
+    alone: bool = False
 
 
 LABEL = "examples/workflows/label.yml"
@@ -32,14 +36,17 @@ DISPATCH = "examples/workflows/dispatch.yml"
 ROOT_ACTION = "examples/workflows/self-hosted.yml"
 ONE_BY_ONE = "tests/e2e/consumer/gpu.yml"
 WITH_IMAGE = "tests/e2e/consumer/image.yml"
+TRUSTED = "tests/e2e/consumer/trusted.yml"
 SCENARIOS: dict[str, Scenario] = {}
 
 
-def scenario(name: str, workflow: str = LABEL, **overlay: Any) -> Callable[[Play], Play]:
+def scenario(
+    name: str, workflow: str = LABEL, *, alone: bool = False, **overlay: Any
+) -> Callable[[Play], Play]:
     """Register a function as a scenario; its docstring says what happens. `overlay` is configuration."""
 
     def register(play: Play) -> Play:
-        SCENARIOS[name] = Scenario(name, (play.__doc__ or "").strip(), workflow, overlay, play)
+        SCENARIOS[name] = Scenario(name, (play.__doc__ or "").strip(), workflow, overlay, play, alone)
         return play
 
     return register
@@ -53,7 +60,7 @@ def act_out(one: Scenario, bed: Bed, product: Product, directory: Path) -> list[
         runs = one.play(stage)
         for ran in runs:
             nothing_leaked(stage, ran)
-        asked_as_allowed(stage)
+        asked_as_allowed(stage, len(runs))
         return stage.requests()
 
 
@@ -72,10 +79,10 @@ def readable(job: Job) -> str:
     return "\n".join([job.log, job.summary, *(text for _, text in job.annotations)])
 
 
-def asked_as_allowed(stage: Stage) -> None:
+def asked_as_allowed(stage: Stage, runs: int) -> None:
     """Each request by a job's own token and a client that names itself; none refused for a permission."""
     seen = stage.server.requests
     assert requests.foreign(seen, list(stage.jobs)) == []
     assert [one for one in seen if one.status in (401, 403)] == []
     of_all = [one for one in seen if not requests.is_git(one) and one.token != token_of("gpu-tests")]
-    assert len(of_all) <= requests.LIMIT, f"{len(of_all)} requests to the API"
+    assert len(of_all) <= runs * requests.LIMIT, f"{len(of_all)} requests to the API"

@@ -56,9 +56,10 @@ def land(stage: Stage, note: str) -> Ran:
     return stage.run(events.push(stage.repository, "main", before, after, "wim"))
 
 
-@scenario("image", WITH_IMAGE, shards={"max": 1})
+@scenario("image", WITH_IMAGE, alone=True, shards={"max": 1})
 def image(stage: Stage) -> list[Ran]:
-    """The image is built, pushed, tested in and tagged; a pull request that does not change it finds it."""
+    """The image is built, pushed, tested in and tagged; a pull request that does not change it finds it, and
+    one whose image can't be built runs no test."""
     try:
         prepare(stage)
         ran = land(stage, "one\n")
@@ -73,7 +74,19 @@ def image(stage: Stage) -> list[Ran]:
         assert "push-image" not in again.results
         assert "tag-image" not in again.results
         assert again.job("build-image").outputs["image"] == built
+        stage.push_to_pull(pull, {"docker/Dockerfile": "FROM scratch\nCOPY missing /missing\n"})
+        broken = stage.run(events.dispatch(stage.repository, "maria", pull_request="12", sha=pull.head_sha))
+        no_image(stage, broken)
         stage.bed.as_ci("podman", "image", "rm", "--force", built)
     finally:
         stage.bed.daemon("registry").stop()
-    return [ran, again]
+    return [ran, again, broken]
+
+
+def no_image(stage: Stage, ran: Ran) -> None:
+    """The build failed, so nothing was submitted."""
+    gate = ran.job("gpu-tests-passed")
+    assert ran.job("build-image").result == "failure", told(ran)
+    assert (gate.result, gate.outputs["verdict"]) == ("failure", "config_error"), told(ran)
+    assert "gpu-tests" not in ran.results
+    assert stage.submitted() == []

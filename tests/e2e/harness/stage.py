@@ -13,7 +13,16 @@ from typing import Any
 from tests.cluster.bed.handle import Bed
 from tests.e2e.harness import act, caller, requests
 from tests.e2e.harness.events import COLLABORATORS, LABEL, Event, pull_request
-from tests.e2e.harness.product import CLONE, Product, dump, load, permissions, rewritten, token_of
+from tests.e2e.harness.product import (
+    CLONE,
+    Product,
+    copy_product,
+    dump,
+    load,
+    permissions,
+    rewritten,
+    token_of,
+)
 from tests.e2e.harness.standing import directories
 from tests.fakes.github.server import Server
 from tests.fakes.github.state import Pull, Repository, State, Token
@@ -87,8 +96,18 @@ class Stage:
 
     # --- what GitHub does
 
-    def run(self, event: Event, *, attempt: int = 1, during: Callable[[], None] | None = None) -> act.Ran:
-        """Run the caller's workflow for an event; `during` acts while it runs. A re-run has attempt 2."""
+    def run(
+        self,
+        event: Event,
+        *,
+        attempt: int = 1,
+        during: Callable[[], None] | None = None,
+        product: Path | None = None,
+    ) -> act.Ran:
+        """Run the caller's workflow for an event; `during` acts while it runs.
+
+        A re-run has attempt 2 or more, and can take another copy of the product.
+        """
         if attempt == 1:
             self.run_ids.append(str(10**9 + secrets.randbelow(10**9)))
         payload = self.directory / f"event-{len(self.run_ids)}-{attempt}.json"
@@ -106,7 +125,7 @@ class Stage:
         store = self.directory / "store"
         store.mkdir(exist_ok=True)
         act.give(store)
-        process = act.start(order, self.product.directory, directories(), self.home)
+        process = act.start(order, product or self.product.directory, directories(), self.home)
         watchdog = threading.Timer(SECONDS, process.terminate)
         helper = threading.Thread(target=during) if during else None
         for thread in filter(None, (watchdog, helper)):
@@ -122,9 +141,7 @@ class Stage:
     @property
     def home(self) -> Path:
         """HOME of all steps, where act and our own environment live; all scenarios share it."""
-        home = self.directory.parent / "home"
-        home.mkdir(exist_ok=True)
-        return home
+        return home_of(self.product)
 
     def _variables(self, event: Event, attempt: int) -> dict[str, str]:
         return {
@@ -177,6 +194,18 @@ class Stage:
         """The lines of all requests so far."""
         runs = dict.fromkeys(self.run_ids, "RUN")
         return requests.lines(self.server.requests, self.jobs, {**self.names, **runs})
+
+
+def prepare(directory: Path) -> Product:
+    """What all scenarios share, below `directory`: a copy of the product, and a HOME beside it."""
+    product = copy_product(directory / "product")
+    act.settle(home_of(product))
+    return product
+
+
+def home_of(product: Product) -> Path:
+    """The HOME of what runs with a product."""
+    return product.directory.parent / "home"
 
 
 def build(directory: Path, bed: Bed, product: Product, workflow: str, overlay: Mapping[str, Any]) -> Stage:
