@@ -115,7 +115,15 @@ class Planned:
     def step(self, action: str = "run-gpu-shard", run: str = "") -> tuple[RunnerStep, str]:
         """Start a step for all shards, and how names of its jobs start."""
         run = run or secrets.token_hex(6)
+        event = self.directory / f"event-{action}-{run}.json"
+        event.write_text('{"schedule": "17 4 * * *"}')
         environ = {
+            "GITHUB_ACTOR": "nightly",
+            "GITHUB_EVENT_NAME": "schedule",
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_REF": "refs/heads/main",
+            "GITHUB_RUN_ATTEMPT": "1",
+            "GITHUB_SHA": "1" * 40,
             "GITHUB_REPOSITORY": OWNER,
             "GITHUB_RUN_ID": run,
             "GPUCI_PLAN": str(self.directory / "plan.json"),
