@@ -94,10 +94,17 @@ def _write(repository: Repository, files: Sequence[Entry], top: bytes) -> set[by
 
 
 def _place(top: bytes, path: str, made: set[bytes]) -> bytes:
-    """Where a path lies; the directories above it are there then."""
+    """Where a path lies; the directories above it are there then.
+
+    No recursion, as in `os.makedirs`: a path has room for more directories than Python has for calls.
+    """
     place = os.path.join(top, encode(path))
+    missing = []
     above = os.path.dirname(place)
-    if above not in made:
-        os.makedirs(above, exist_ok=True)
-        made.add(above)
+    while above not in made:
+        missing.append(above)
+        above = os.path.dirname(above)
+    for directory in reversed(missing):
+        os.mkdir(directory)
+    made.update(missing)
     return place

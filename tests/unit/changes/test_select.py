@@ -467,6 +467,20 @@ def test_a_changed_lock_counts_for_those_that_use_what_changed(
         assert found.tests[0].why == "torch changed in uv.lock"
 
 
+def test_a_workspace_without_a_name_can_have_a_lock() -> None:
+    head = side([*PROJECTS, Project(".")], (*FILES, "uv.lock"))
+    found = chosen(["uv.lock"], head=head, locks={"uv.lock": LOCKED})
+    assert (found.everything, found.packages) == (False, ("packages/nets", "packages/serve"))
+    assert chosen(["uv.lock"], head=head, locks={"uv.lock": None}).everything
+
+
+def test_a_member_around_packages_means_those() -> None:
+    """A lock of another directory, whose member is no package here."""
+    head = side([*PROJECTS, project("locks")], (*FILES, "locks/uv.lock"))
+    lock = Lock({"packages": "torch"}, frozenset({"packages"}))
+    assert chosen(["locks/uv.lock"], head=head, locks={"locks/uv.lock": lock}).packages == ALL
+
+
 def test_a_lock_outside_of_any_package_means_everything() -> None:
     assert chosen(["uv.lock"], head=side(files=(*FILES, "uv.lock")), locks={"uv.lock": LOCKED}).everything
 

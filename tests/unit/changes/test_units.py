@@ -33,6 +33,7 @@ GLOBS = st.lists(
 )
 @example({"b"}, {"link": "b"}, ["link/f"])
 @example({"b/a"}, {"link": "b"}, ["*/a"])
+@example({"a", "b"}, {"link": "a", "a/link": "b"}, ["link/*"])
 def test_what_discovery_tests_can_be_selected(
     places: set[str], targets: dict[str, str], guests: list[str]
 ) -> None:

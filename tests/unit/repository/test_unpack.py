@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,18 @@ def test_what_can_t_be_written_is_a_page(origin: Any, fetched: Fetched, tmp_path
     (tmp_path / "out").write_text("in the way")
     with pytest.raises(GpuciError, match="can't be written"):
         unpack(fetched(sha), sha, ".", tmp_path / "out")
+
+
+@pytest.mark.parametrize("path", ["x" * 300, "d/" * 1990 + "f", "/".join(["n" * 250] * 17)])
+def test_a_name_that_is_too_long_is_a_page(origin: Any, fetched: Fetched, tmp_path: Path, path: str) -> None:
+    """git has room for it: only a working tree has not."""
+    blob = origin.git("hash-object", "-w", "--stdin", stdin=b"x")
+    origin.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
+    sha = origin.git("commit-tree", origin.git("write-tree"), "-m", "x")
+    out = tmp_path / ("o" * 200)
+    with pytest.raises(GpuciError, match="can't be written: File name too long"):
+        unpack(fetched(sha), sha, ".", out)
+    subprocess.run(["rm", "-rf", out], check=True)  # shutil's removal is recursive too
 
 
 def test_a_missing_object_is_a_page(origin: Any, fetched: Fetched, tmp_path: Path) -> None:

@@ -343,6 +343,21 @@ def test_unrelated_histories_mean_everything(world: World) -> None:
     assert "no history in common" in outputs["document"]["because"][0]
 
 
+def test_branches_merged_crosswise_mean_everything(world: World) -> None:
+    world.commit(TREE)
+    world.git("checkout", "-q", "-b", "topic")
+    one = world.commit({"packages/nets/x.py": "1"})
+    world.git("checkout", "-q", "main")
+    other = world.commit({"packages/core/x.py": "1"})
+    world.git("merge", "-q", one)
+    tip = world.git("rev-parse", "HEAD")
+    world.git("checkout", "-q", "topic")
+    world.git("merge", "-q", other)
+    outputs = world.run(world.pull(world.git("rev-parse", "HEAD"), tip))
+    assert outputs["everything"]
+    assert "2 common ancestors" in outputs["document"]["because"][0]
+
+
 def test_a_head_that_its_base_has_already_means_everything(world: World) -> None:
     head = world.commit(TREE)
     outputs = world.run(world.pull(head, world.commit({"README.md": "y"})))
