@@ -75,8 +75,8 @@ class Caller:
         return directory
 
 
-def make(directory: Path, workflow: str, overlay: Mapping[str, Any]) -> Caller:
-    """The repository with a workflow (YAML); `overlay` replaces keys of the example's configuration."""
+def make(directory: Path, overlay: Mapping[str, Any], files: Mapping[str, str]) -> Caller:
+    """The repository with these files besides; `overlay` replaces keys of the example's configuration."""
     bare, tree = directory / "octo-tests.git", directory / "tree"
     directory.mkdir(parents=True)
     git(directory, "init", "--quiet", "--bare", str(bare))
@@ -86,7 +86,8 @@ def make(directory: Path, workflow: str, overlay: Mapping[str, Any]) -> Caller:
         write(tree / name, (CLONE / path).read_text(encoding="utf-8"))
     configuration = yaml.safe_load((EXAMPLE / CONFIGURATION).read_text()) | dict(overlay)
     write(tree / CONFIGURATION, json.dumps(configuration, indent=2) + "\n")
-    write(tree / WORKFLOW, workflow)
+    for path, text in files.items():
+        write(tree / path, text)
     git(tree, "add", "--all")
     git(tree, "commit", "--quiet", "--message", "the example")
     git(tree, "push", "--quiet", str(bare), "HEAD:refs/heads/main")

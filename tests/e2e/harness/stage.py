@@ -34,6 +34,7 @@ PROTECTED = {
     "branch_policies": ["main"],
 }
 PUSHED, LABELED = "2026-11-20T10:00:05Z", "2026-11-20T12:00:00Z"
+KNOWN_HOSTS = ".github/known_hosts"  # as the documents have it; the runner has no checkout
 SECONDS = 900  # a run that takes longer is ended, and the scenario is red
 Statuses = dict[str, tuple[str, str]]
 
@@ -212,7 +213,9 @@ def build(directory: Path, bed: Bed, product: Product, workflow: str, overlay: M
     """A stage with the caller's workflow of that path; its GitHub is not started yet."""
     document = load(CLONE / workflow)
     text = dump(rewritten(document, product.with_token))
-    made = caller.make(directory / "caller", text, {**cluster(bed), **overlay})
+    host_keys = (bed.place / "sshd/known_hosts").read_text()
+    files = {caller.WORKFLOW: text, KNOWN_HOSTS: host_keys}
+    made = caller.make(directory / "caller", {**cluster(bed), **overlay}, files)
     jobs = permissions(document) or permissions(product.workflow)
     repository = Repository(
         NAME,
@@ -229,7 +232,8 @@ def build(directory: Path, bed: Bed, product: Product, workflow: str, overlay: M
 
 
 def cluster(bed: Bed) -> dict[str, Any]:
-    """The bed's own settings, without the key: that comes as a secret. Many small shards."""
+    """The bed's own settings; the key comes as a secret, host keys from the repository. Many small shards."""
     settings: dict[str, Any] = json.loads((bed.place / "gpuci.yml").read_text())
     del settings["slurm"]["identity-file"]
+    settings["slurm"]["known-hosts"] = KNOWN_HOSTS
     return {**settings, "shards": {"min-tests": 1}}
