@@ -45,6 +45,23 @@ def environment() -> dict[str, str]:
     return {**kept, "VIRTUAL_ENV": sys.prefix}
 
 
+def of_schedule(directory: Path, run: str, repository: str) -> dict[str, str]:
+    """What GitHub tells each step of a nightly run, which needs no approval; its payload in `directory`."""
+    payload = directory / "event.json"
+    payload.write_text('{"schedule": "17 4 * * *"}')
+    return {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_ACTOR": "nightly",
+        "GITHUB_EVENT_NAME": "schedule",
+        "GITHUB_EVENT_PATH": str(payload),
+        "GITHUB_REF": "refs/heads/main",
+        "GITHUB_REPOSITORY": repository,
+        "GITHUB_RUN_ATTEMPT": "1",
+        "GITHUB_RUN_ID": run,
+        "GITHUB_SHA": "1" * 40,
+    }
+
+
 def gpuci_run(
     out: Path, *args: str, root: Path = EXAMPLE, umask: int = 0o022, faults: str = "", seconds: float = 600
 ) -> Ran:

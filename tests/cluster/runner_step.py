@@ -20,7 +20,7 @@ from pathlib import Path
 
 import yaml
 from tests.cluster.bed.handle import Bed
-from tests.cluster.example import REPOSITORY, environment
+from tests.cluster.example import REPOSITORY, environment, of_schedule
 
 SIGINT_SECONDS, SIGTERM_SECONDS = 7.5, 2.5
 OWNER = "octo/cancelled"
@@ -69,7 +69,6 @@ class RunnerStep:
                 ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)],
                 env={
                     **environment(),
-                    "GITHUB_ACTIONS": "true",
                     "GITHUB_ACTION_PATH": str(REPOSITORY / "actions" / action),
                     "GPUCI_OUT": str(self.out),
                     **{name: str(directory / file) for name, file in files.items()},
@@ -115,17 +114,8 @@ class Planned:
     def step(self, action: str = "run-gpu-shard", run: str = "") -> tuple[RunnerStep, str]:
         """Start a step for all shards, and how names of its jobs start."""
         run = run or secrets.token_hex(6)
-        event = self.directory / f"event-{action}-{run}.json"
-        event.write_text('{"schedule": "17 4 * * *"}')
         environ = {
-            "GITHUB_ACTOR": "nightly",
-            "GITHUB_EVENT_NAME": "schedule",
-            "GITHUB_EVENT_PATH": str(event),
-            "GITHUB_REF": "refs/heads/main",
-            "GITHUB_RUN_ATTEMPT": "1",
-            "GITHUB_SHA": "1" * 40,
-            "GITHUB_REPOSITORY": OWNER,
-            "GITHUB_RUN_ID": run,
+            **of_schedule(self.directory, run, OWNER),
             "GPUCI_PLAN": str(self.directory / "plan.json"),
             "GPUCI_SHARD": "all",
             "GPUCI_TREE": str(self.directory / "tree"),

@@ -17,7 +17,15 @@ from typing import Any
 import pytest
 from tests.cluster.bed.handle import Bed
 from tests.cluster.bed.processes import wait_for
-from tests.cluster.example import EXPECTED, REPOSITORY, differences, environment, here, on_the_bed
+from tests.cluster.example import (
+    EXPECTED,
+    REPOSITORY,
+    differences,
+    environment,
+    here,
+    of_schedule,
+    on_the_bed,
+)
 
 REPOSITORY_NAME = "octo/tests"
 
@@ -137,9 +145,7 @@ class Step:
         directory.mkdir()
         environ = {
             **environment(),
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_REPOSITORY": REPOSITORY_NAME,
-            "GITHUB_RUN_ID": self.run,
+            **of_schedule(directory, self.run, REPOSITORY_NAME),
             "GPUCI_PLAN": str(self.plan),
             "GPUCI_SHARD": "1",
             "GPUCI_TREE": str(self.directory / "tree"),

@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.cluster.bed.handle import Bed
 from tests.cluster.bed.place import GPU_NODES, USER, Place
+from tests.cluster.example import of_schedule
 from tests.cluster.faulting.door import Door, comm, environ, pids, words
 from tests.cluster.faulting.rows import Row
 from tests.cluster.faulting.runner import Product, Runner
@@ -137,14 +138,15 @@ class Scene:
 
     def another(self, *arguments: str) -> Runner:
         """One more runner of the same identity; the first is the one that a row is about."""
+        repository = f"faults/{self.row.name}"
         environ = {
             "GPUCI_PLAN": str(self.top / "plan.json"),
             "GPUCI_SHARD": "all",
             "GPUCI_TREE": str(self.tree),
-            "GITHUB_REPOSITORY": f"faults/{self.row.name}",
+            "GITHUB_REPOSITORY": repository,
             "GITHUB_RUN_ID": self.key,
             "GITHUB_RUN_ATTEMPT": "1",
-            **({"GITHUB_ACTIONS": "true"} if self.row.actions else {}),
+            **(of_schedule(self.top, self.key, repository) if self.row.actions else {}),
         }
         runner = Runner(self.top / f"r{len(self.runners)}", self._product, environ, *arguments)
         if not arguments:
