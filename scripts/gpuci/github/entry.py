@@ -15,13 +15,14 @@ from gpuci.errors import GpuciError
 from gpuci.execution.transport import login
 from gpuci.github import private
 from gpuci.github.step import Step
-from gpuci.reporting.text import clean, fence
+from gpuci.reporting.text import clean, fence, one_line
 from gpuci_node.contract import EXIT_CODES
 
 # What no program that we start has a use for.
 SECRETS = ("GPUCI_TOKEN", "GPUCI_REGISTRY_PASSWORD", *login.SECRETS)
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+PROBLEM_CHARACTERS = 500  # that the gate shows of an error of another job
 SUMMARY_CHARACTERS = 20_000  # of an error: it may quote what others wrote
 
 
@@ -73,10 +74,12 @@ def _explain(step: Step, error: Exception) -> None:
 
 def _show(step: Step, error: GpuciError) -> None:
     page = error.page()
+    with suppress(OSError):
+        step.output("problem", one_line(error.what)[:PROBLEM_CHARACTERS])
     if not step.on_actions:  # started by hand, or by another service
         print(clean(page), file=sys.stderr)
         return
-    step.error(page, title=f"gpuci {step.action}")
+    step.error(page.removeprefix("error: "), title=f"gpuci {step.action}")
     with suppress(OSError):  # on a full disk too the annotation is there
         step.summary(f"### gpuci {step.action} stopped\n\n{fence(page[:SUMMARY_CHARACTERS])}\n")
 

@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gpuci.github.gate import BY_RESULTS, UNPROTECTED, Decision
+from gpuci.github.gate import BY_RESULTS, JOBS, UNPROTECTED, Decision
 from gpuci.model import Report
 from gpuci.reporting import markdown, summary
 from gpuci.reporting.heartbeat import names
 from gpuci.reporting.links import Links
 from gpuci.reporting.text import inline_code, one_line
 
-PARTIAL = "Only a part of the tests was asked for, so this run leaves the commit status alone."
+PARTIAL = "Only a part of the tests was asked for: the commit status waits for all that are due."
 KEPT = "The commit has a result of an earlier run, which stays."
 
 
 def reason(decision: Decision, report: Report | None, refusal: str = "") -> str:
-    """Why the verdict is what it is; may hold texts of tests. `refusal`: why wait-for-label let none run."""
+    """Why the verdict is what it is; may hold texts of tests. `refusal`: what the job that failed says."""
     if decision.row.verdict == BY_RESULTS and report is not None:
         return report.reason
+    job = _failed_job(decision)
+    if refusal and job:
+        return f"{job} failed: {refusal}"
     return (refusal if decision.row.name == UNPROTECTED else "") or decision.row.text
+
+
+def _failed_job(decision: Decision) -> str:
+    """The job that the row is about; empty if it is about none that failed."""
+    job = decision.row.name.removesuffix("-failed")
+    return job if job in JOBS else ""
 
 
 def status_text(decision: Decision, report: Report | None, refusal: str = "") -> str:
@@ -32,15 +41,20 @@ def status_text(decision: Decision, report: Report | None, refusal: str = "") ->
     return one_line(f"{summary.label(decision.verdict)}{by}: {told}")
 
 
+def partial_text(decision: Decision) -> str:
+    """The description of the commit status, which stays pending, after a run of some tests."""
+    return f"a run of some tests: {summary.label(decision.verdict)}; those that are due did not all run"
+
+
 def final_report(decision: Decision, report: Report) -> Report:
     """The report with the run's own verdict, which can be worse than that of its results."""
     return replace(report, verdict=decision.verdict, reason=reason(decision, report))
 
 
 def remarks(decision: Decision, *, partial: bool = False, kept: bool = False, refusal: str = "") -> list[str]:
-    """Markdown to stand below the verdict; `refusal` is why wait-for-label let nothing through."""
-    refused = refusal if decision.row.name in ("unauthorized", UNPROTECTED) else ""
-    why = f"wait-for-label: {inline_code(refused)}" if refused else ""
+    """Markdown to stand below the verdict; `refusal` is what the job that let nothing through says of it."""
+    job = "wait-for-label" if decision.row.name in ("unauthorized", UNPROTECTED) else _failed_job(decision)
+    why = f"{job}: {inline_code(refusal)}" if job and refusal else ""
     then = f"**What now:** {decision.then}." if decision.then else ""
     policy = f"`policy-{decision.verdict.replace('_', '-')}` lets this pass." if decision.accepted else ""
     notes = [why, then, policy, PARTIAL if partial else "", KEPT if kept and not partial else ""]

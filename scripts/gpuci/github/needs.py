@@ -44,6 +44,11 @@ class Needs:
         told = self.output("wait-for-label", "approved") == "true"
         return told and self.sha != "" and self.output("wait-for-label", "sha") == self.sha
 
+    def told(self, row: str) -> str:
+        """What the job that a row of the gate's table is about says of it itself; empty if nothing."""
+        job = row.removesuffix("-failed")
+        return self.output(job, "problem") if job in JOBS else self.output("wait-for-label", "reason")
+
     @property
     def environment(self) -> str:
         """Whether wait-for-label refused the environment of the key; it has no other fault of that name."""

@@ -29,13 +29,14 @@ from gpuci.steps.plan_file import read_plan
 from gpuci_node.contract import EXIT_CODES
 
 VARIABLES = gate_input.VARIABLES
+_WRITES = ("statuses", "pull-requests")
 
 
 @dataclass(frozen=True)
 class _Outcome:
     """What is to be told. `sha` and `pull_request` say where; `report` is None if no test could run.
 
-    `refusal`: why wait-for-label let nothing run. `earlier`: which results are of earlier attempts.
+    `refusal`: what the job that let nothing run says of it. `earlier`: which results are of earlier attempts.
     """
 
     decision: Decision
@@ -78,7 +79,7 @@ def _judge(step: Step, given: GateInput) -> _Outcome:
         report, earlier = _report(plan, found), gate_text.earlier(found.attempts, given.attempt)
     facts = facts_of(given.needs, plan, report.verdict if report else None)
     decision = decide(facts, given.policies)
-    refusal = given.needs.output("wait-for-label", "reason")
+    refusal = given.needs.told(decision.row.name)
     return _Outcome(decision, report, sha, pull_request, _links(step, given, sha), refusal, earlier)
 
 
@@ -148,14 +149,17 @@ def _links(step: Step, given: GateInput, sha: str) -> Links:
 def _set_status(step: Step, given: GateInput, outcome: _Outcome, faults: list[GpuciError]) -> bool:
     """Publish the result on the commit; True if one of an earlier run stays. What fails goes to `faults`."""
     decision = outcome.decision
-    if given.partial or not outcome.sha or decision.status == "keep":
+    if not outcome.sha or decision.status == "keep":
         return False
     try:
-        client = client_of(step)
-        if decision.status == "keep-final" and _is_final(client, outcome.sha):
+        client = client_of(step, writes=_WRITES)
+        if (given.partial or decision.status == "keep-final") and _is_final(client, outcome.sha):
             return True
         text = gate_text.status_text(decision, outcome.report, outcome.refusal)
-        client.set_status(outcome.sha, VERDICT_CONTEXT, decision.state, text, outcome.links.run_url)
+        state, text = (
+            ("pending", gate_text.partial_text(decision)) if given.partial else (decision.state, text)
+        )
+        client.set_status(outcome.sha, VERDICT_CONTEXT, state, text, outcome.links.run_url)
     except GpuciError as error:
         faults.append(error)
     return False
@@ -213,7 +217,7 @@ def _write_comment(step: Step, given: GateInput, outcome: _Outcome, number: int,
     own = comment.marker(step.environ.get("GITHUB_WORKFLOW", ""), links.run, links.attempt)
     page = gate_text.page(outcome.decision, outcome.report, notes, links, limit_bytes=comment.COMMENT_BYTES)
     body = comment.body(own, page, links)
-    client = client_of(step)
+    client = client_of(step, writes=_WRITES)
     found = comment.find(client.comments(number), own, given.comment_author)
     if found is None:
         client.add_comment(number, body)

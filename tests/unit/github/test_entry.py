@@ -102,13 +102,13 @@ def test_what_needs_packages_runs_in_an_environment_that_a_cache_can_keep(
         (
             "from gpuci.errors import ConfigError; raise ConfigError('a\\n::error::b', then='c')",
             2,
-            "error: a\n|::error::b",
+            "a\n|::error::b",
         ),
-        ("from gpuci.errors import GpuciError; raise GpuciError('a')", 4, "error: a"),
+        ("from gpuci.errors import GpuciError; raise GpuciError('a')", 4, "a"),
         (
             "raise OSError(28, 'No space left on device', '/x\\n::error::b')",
             4,
-            "error: the disk of the runner is full\n",
+            "the disk of the runner is full\n",
         ),
         ("raise KeyError('::error::x')", 4, "this is a defect of gpuci; the log has the traceback"),
     ],
@@ -123,6 +123,15 @@ def test_an_error_is_one_annotation(start: Start, body: str, code: int, told: st
     assert error.data.startswith(told)
 
 
+def test_an_error_is_an_output_for_the_gate_in_one_line(start: Start, tmp_path: Path) -> None:
+    finish(start("from gpuci.errors import ConfigError; raise ConfigError('a\\nx=y' + 'b' * 900)"))
+    values = read_values((tmp_path / "GITHUB_OUTPUT").read_text())
+    assert values.keys() == {"problem"}
+    assert values["problem"].startswith("a")
+    assert "\n" not in values["problem"]
+    assert len(values["problem"]) <= 500
+
+
 def test_an_error_stands_in_the_summary(start: Start, tmp_path: Path) -> None:
     finish(start("from gpuci.errors import ConfigError; raise ConfigError('</details>```@all')"))
     summary = (tmp_path / "GITHUB_STEP_SUMMARY").read_text()
@@ -133,7 +142,7 @@ def test_an_error_on_a_full_disk_is_told_without_the_summary(start: Start) -> No
     body = "step.output('x', 'y')"
     returned, output = finish(start(body, GITHUB_OUTPUT="/dev/full", GITHUB_STEP_SUMMARY="/dev/full"))
     (error,) = read_log(output).beside("remove-matcher")
-    assert (returned, error.data.partition("\n")[0]) == (4, "error: the disk of the runner is full")
+    assert (returned, error.data.partition("\n")[0]) == (4, "the disk of the runner is full")
     assert "Traceback" not in output
 
 

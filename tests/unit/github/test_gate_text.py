@@ -122,6 +122,16 @@ def test_why_there_is_no_approval() -> None:
     assert gate_text.remarks(decided(), refusal="the label was set") == []
 
 
+@pytest.mark.parametrize("job", ["find-changed", "build-image", "push-image", "calculate-shards"])
+def test_a_job_that_failed_is_told_by_its_own_words(job: str) -> None:
+    failed = decided(**{job.replace("-", "_"): "failure"})
+    why = "no key reaches this job <b>"
+    assert gate_text.status_text(failed, None, why).endswith(f": {job} failed: {why}")
+    first, *_ = gate_text.remarks(failed, refusal=why)
+    assert first == f"{job}: <code>no key reaches this job &#60;b&#62;</code>"
+    assert gate_text.reason(failed, None) == failed.row.text
+
+
 def test_which_environment_is_refused_and_why() -> None:
     refused = decided(approved="false", wait_for_label="failure", environment="unprotected")
     why = "the environment gpu is missing"

@@ -453,6 +453,31 @@ def test_find_changed_failed_the_event_tells_the_commit(gate: Gate) -> None:
     assert "find-changed failed" in gate.status[1]
 
 
+def test_a_job_that_failed_says_why_where_people_look(gate: Gate) -> None:
+    gate.needs["calculate-shards"] = {"result": "failure", "outputs": {"problem": "there are no test files"}}
+    gate.needs["gpu-tests"]["result"] = "skipped"
+    assert gate.run() == 2
+    assert gate.status == ("failure", "config error: calculate-shards failed: there are no test files")
+    assert "calculate-shards: <code>there are no test files</code>" in gate.summary
+    assert "calculate-shards: <code>there are no test files</code>" in html.unescape(gate.comments[0])
+
+
+@pytest.mark.parametrize("chosen", ["packages", "test_expression"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("", "pending"), ("pending", "pending"), ("success", "success"), ("failure", "failure")],
+)
+def test_a_run_of_chosen_tests_decides_nothing(gate: Gate, chosen: str, before: str, after: str) -> None:
+    if before:
+        set_status(gate, before)
+    gate.inputs[chosen] = "a"
+    gate.leave(ran(1), ran(2))
+    assert gate.run() == 0
+    assert gate.status[0] == after
+    if after == "pending":
+        assert gate.status[1] == "a run of some tests: passed; those that are due did not all run"
+
+
 def test_no_comment_while_nobody_approved_anything(gate: Gate) -> None:
     """Whoever opens a pull request can make a job before the approval fail."""
     gate.needs["wait-for-label"] = {"result": "failure", "outputs": {}}
@@ -575,6 +600,17 @@ def test_a_status_that_can_t_be_set_is_no_pass(gate: Gate, capsys: pytest.Captur
     assert gate.run("poor") == 4
     assert gate.outputs["verdict"] == "passed"
     assert "`statuses: write`" in capsys.readouterr().out
+
+
+def test_a_status_that_can_t_be_read_takes_all_that_the_job_needs(
+    gate: Gate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate.server.state.tokens["poor"] = Token({"pull-requests": "write"})
+    gate.inputs["test_expression"] = "not slow"
+    gate.leave(ran(1), ran(2))
+    assert gate.run("poor") == 4
+    told = capsys.readouterr().out
+    assert ("`statuses: write`" in told, "`statuses: read`" in told) == (True, False)
 
 
 def test_a_status_that_can_t_be_set_is_told_before_many_red_tests(
