@@ -12,6 +12,7 @@ code 1 if a cancellation took 10 s or more, or a lease longer than itself and 30
 from __future__ import annotations
 
 import argparse
+import signal
 import statistics
 import sys
 import tempfile
@@ -87,6 +88,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=2)
     parser.add_argument("--lease-seconds", type=int, default=60)
     arguments = parser.parse_args()
+    # A shell ignores it in what it starts in the background, and the steps would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="g-") as directory:
         rows, good = measure(Bed(Place(arguments.bed.resolve())), Path(directory), arguments)
     print(table(rows))
