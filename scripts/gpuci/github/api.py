@@ -29,7 +29,8 @@ class Api:
     """Requests about one repository. A path is below /repos/OWNER/NAME; one that starts with `/` is not.
 
     `action` stands in the User-Agent, `say` is told of each repeat. At most `budget` requests are sent,
-    repeats and redirects included.
+    repeats and redirects included. `writes`: scopes (`statuses`) that the caller needs to write to, for help
+    pages.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Api:
         *,
         action: str,
         say: Callable[[str], None],
+        writes: tuple[str, ...] = (),
         budget: int = BUDGET,
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.time,
@@ -50,6 +52,7 @@ class Api:
         self._headers = _headers(checked_token(token), action)
         self._token = token
         self._say, self._sleep, self._now, self._jitter = say, sleep, now, jitter
+        self._writes = writes
         self._budget = budget
         self._left = budget
         self._wait = retry.WAIT_SECONDS
@@ -195,6 +198,7 @@ class Api:
             outcome.text,
             accepted=outcome.headers.get("x-accepted-github-permissions", ""),
             pause=pause if kind is retry.Kind.LIMITED else 0.0,
+            writes=self._writes,
         )
         unsure = kind is retry.Kind.UNSURE and method != "GET"
         return ApiError(page(refusal), status=outcome.status, unsure=unsure)

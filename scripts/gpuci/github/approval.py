@@ -31,6 +31,7 @@ def decide(facts: Facts) -> Decision:
     """The first row of the table that holds, and what follows from it."""
     row = next(row for row in ROWS if row.holds(facts))
     values = {**facts._asdict(), "quiet_seconds": f"{facts.quiet_seconds:g}"}
+    values["role"] = facts.role or facts.permission
     values["approved_by"] = f"@{facts.approver}" if facts.approver else "somebody with write access"
     return Decision(
         row=row.name,

@@ -21,11 +21,11 @@ class Facts(NamedTuple):
 
     `label_event`: the event's label is ours. `affected`: the change can break a test. `head`: the commit is
     the head of the pull request now; `open`: that is open now. `user`: the actor is a person, not an app.
-    `quiet`: whether the label was set long enough after the commit was pushed. `recorded`: an approval stands
-    on this commit; `appeared`: it came while this run waited. `status`: state of the commit's status `gpuci`,
-    empty if none. `environment`: what is wrong with its protection. `labeled`: the pull request has our
-    label now, or had it when it was pushed to. The last four are for texts. Whether it is a draft plays no
-    part.
+    `role`: what people call the actor's permission, for texts. `quiet`: whether the label was set long enough
+    after the commit was pushed. `recorded`: an approval stands on this commit; `appeared`: it came while this
+    run waited. `status`: state of the commit's status `gpuci`, empty if none. `environment`: what is wrong
+    with its protection. `labeled`: the pull request has our label now, or had it when it was pushed to. The
+    last four are for texts. Whether it is a draft plays no part.
     """
 
     event: str
@@ -39,6 +39,7 @@ class Facts(NamedTuple):
     open: bool = False
     user: bool = False
     permission: str = "none"
+    role: str = ""
     quiet: Quiet = "unknown"
     recorded: bool = False
     appeared: bool = False

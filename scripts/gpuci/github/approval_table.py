@@ -167,7 +167,7 @@ REFUSED: tuple[Row, ...] = (
         "no-write-access",
         "asked for by somebody without write access; triage is not enough",
         lambda f: _first(f) and f.permission not in WRITERS,
-        "@{actor} has no write access to this repository (permission: {permission})",
+        "@{actor} has no write access to this repository (permission: {role})",
         "let a person with write access ask for it",
     ),
     Row(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuci.errors import ConfigError
 from gpuci.github.addresses import join
@@ -24,6 +24,8 @@ _BRANCHES = 3  # looked at, a request each
 _COMMENT_PAGES = 26
 _DESCRIPTION = 140  # docs.github.com/rest/commits/statuses; longer is refused
 
+_ROLE = 40  # columns of a text
+
 
 @dataclass(frozen=True)
 class CommitStatus:
@@ -35,6 +37,15 @@ class CommitStatus:
     target_url: str
     creator: str
     created_at: str
+
+
+class Access(NamedTuple):
+    """What a person may do. `permission`: admin, write, read or none, which counts; `role`: what people call
+    it, such as triage (that is read) or a role of the organization's own.
+    """
+
+    permission: str
+    role: str
 
 
 @dataclass(frozen=True)
@@ -74,11 +85,12 @@ class Client(Api):
         """A pull request, as it is now."""
         return _mapping(self.get(join("pulls", number)))
 
-    def permission(self, login: str) -> str:
-        """admin, write, read or none (GitHub counts maintain as write, triage as read)."""
-        document = self.get(f"{join('collaborators', login)}/permission", missing={"permission": "none"})
-        found = _mapping(document).get("permission")
-        return found if found in ("admin", "write", "read") else "none"
+    def access(self, login: str) -> Access:
+        """What a person may do (GitHub counts maintain as write, triage as read)."""
+        document = _mapping(self.get(f"{join('collaborators', login)}/permission", missing={}))
+        found = document.get("permission")
+        permission = found if found in ("admin", "write", "read") else "none"
+        return Access(permission, clip(one_line(_text(document, "role_name")), _ROLE) or permission)
 
     def check_suites(self, sha: str) -> list[dict[str, Any]]:
         """All check suites of a commit; `created_at` tells when GitHub first saw it pushed."""
@@ -134,8 +146,8 @@ class Client(Api):
         self.post(path, {"ref": ref, "inputs": dict(inputs)})
 
 
-def client_of(step: Step, repository: str = "") -> Client:
-    """The client of an action: its token, the repository of the run unless told. Raises ConfigError."""
+def client_of(step: Step, *, writes: tuple[str, ...] = ()) -> Client:
+    """The client of an action: its token, the run's repository, `writes` as in Api. Raises ConfigError."""
     token = step.secret("TOKEN")
     if not token:
         raise ConfigError(
@@ -146,9 +158,10 @@ def client_of(step: Step, repository: str = "") -> Client:
     return Client(
         step.environ.get("GITHUB_API_URL") or "https://api.github.com",
         token,
-        repository or step.environ.get("GITHUB_REPOSITORY", ""),
+        step.environ.get("GITHUB_REPOSITORY", ""),
         action=step.action,
         say=step.say,
+        writes=writes,
     )
 
 

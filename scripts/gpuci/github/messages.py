@@ -58,7 +58,8 @@ class Page(NamedTuple):
 @dataclass(frozen=True)
 class Refusal:
     """A request and how it ended. `text`: GitHub's message or the reason of no answer. `accepted`: the header
-    that names permissions. `pause`: seconds that GitHub wants us to wait, if it limits us.
+    that names permissions. `pause`: seconds that GitHub wants us to wait, if it limits us. `writes`: scopes
+    that the job writes too: who adds only what one refused request takes would meet the next refusal.
     """
 
     method: str
@@ -68,6 +69,7 @@ class Refusal:
     text: str = ""
     accepted: str = ""
     pause: float = 0.0
+    writes: tuple[str, ...] = ()
 
     @property
     def request(self) -> str:
@@ -101,7 +103,7 @@ def _unauthorized(refusal: Refusal) -> Page:
 
 
 def _forbidden(refusal: Refusal) -> Page:
-    wanted = permission_of(refusal.method, refusal.path) or _accepted(refusal.accepted)
+    wanted = _wanted(refusal) or _accepted(refusal.accepted)
     lacks = f"the token lacks the permission `{wanted}`" if wanted else "the token may not do this"
     return Page(
         f"GitHub refuses {refusal.request}{_quoted(refusal)}",
@@ -112,7 +114,7 @@ def _forbidden(refusal: Refusal) -> Page:
 
 
 def _missing(refusal: Refusal) -> Page:
-    wanted = permission_of(refusal.method, refusal.path)
+    wanted = _wanted(refusal)
     hint = f" (it takes `{wanted}`)" if wanted else ""
     return Page(
         f"GitHub finds nothing at {refusal.request}",
@@ -154,6 +156,13 @@ def message_of(body: bytes) -> str:
 
 
 _PAGES = {401: _unauthorized, 403: _forbidden, 404: _missing}
+
+
+def _wanted(refusal: Refusal) -> str:
+    """What the job needs, which is more than the request if it writes there later; "" if not known."""
+    wanted = permission_of(refusal.method, refusal.path)
+    scope = wanted.partition(":")[0]
+    return f"{scope}: write" if scope in refusal.writes else wanted
 
 
 def _accepted(header: str) -> str:

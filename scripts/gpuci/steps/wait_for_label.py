@@ -25,6 +25,7 @@ from gpuci.steps.approval_input import ApprovalInput
 from gpuci_node.contract import EXIT_CODES
 
 VARIABLES = approval_input.VARIABLES
+_WRITES = ("statuses", "pull-requests")
 # With the requests before and behind the wait they stay below the client's budget.
 _LOOKS = 15
 _PAUSE_SECONDS = 20.0
@@ -44,7 +45,7 @@ class _Work:
 def run(step: Step) -> int:
     """Decide and record; 0 unless the set-up is at fault. Raises ConfigError and ApiError."""
     given = approval_input.read(step)
-    work = _Work(step, given, client_of(step), _subject(step, given))
+    work = _Work(step, given, client_of(step, writes=_WRITES), _subject(step, given))
     facts = _facts(work)
     decision = _decide(work, facts)
     _act(work, decision, facts)
@@ -114,7 +115,8 @@ def _with_permission(work: _Work, facts: Facts) -> Facts:
     """What an approval takes, asked for only where it can still make a difference."""
     if not (facts.open and facts.head and facts.user):
         return facts
-    facts = facts._replace(permission=work.client.permission(facts.actor))
+    access = work.client.access(facts.actor)
+    facts = facts._replace(permission=access.permission, role=access.role)
     if facts.event == "workflow_dispatch":
         return facts
     pull = work.subject.pull_request

@@ -122,18 +122,34 @@ def test_a_status_that_is_odd_is_no_success(server: Server, client: Client, item
 
 
 @pytest.mark.parametrize(
-    ("login", "permission"),
+    ("login", "permission", "role"),
     [
-        ("ada", "admin"),
-        ("max", "write"),
-        ("wim", "write"),
-        ("tri", "read"),
-        ("nobody", "none"),
-        ("a/../b", "none"),
+        ("ada", "admin", "admin"),
+        ("max", "write", "maintain"),
+        ("wim", "write", "write"),
+        ("tri", "read", "triage"),
+        ("nobody", "none", "none"),
+        ("a/../b", "none", "none"),
     ],
 )
-def test_permission(client: Client, login: str, permission: str) -> None:
-    assert client.permission(login) == permission
+def test_access(client: Client, login: str, permission: str, role: str) -> None:
+    assert client.access(login) == (permission, role)
+
+
+@pytest.mark.parametrize(
+    ("role", "told"),
+    [
+        (None, "read"),
+        (["admin"], "read"),
+        ("", "read"),
+        ("GPU team", "GPU team"),
+        ("x\n::error::" + "y" * 99, "x |::error::" + "y" * 25 + "..."),
+    ],
+    ids=["none", "list", "empty", "the organization's own", "hostile"],
+)
+def test_a_role_is_one_short_line(server: Server, client: Client, role: object, told: str) -> None:
+    server.faults = [Fault(status=200, body=json.dumps({"permission": "read", "role_name": role}))]
+    assert client.access("ada") == ("read", told)
 
 
 @pytest.mark.parametrize(
@@ -141,12 +157,12 @@ def test_permission(client: Client, login: str, permission: str) -> None:
 )
 def test_a_permission_that_is_unknown_is_none(server: Server, client: Client, answer: object) -> None:
     server.faults = [Fault(status=200, body=json.dumps(answer))]
-    assert client.permission("ada") == "none"
+    assert client.access("ada").permission == "none"
 
 
 def test_a_user_who_is_gone_may_nothing(server: Server, client: Client) -> None:
     server.faults = [Fault(status=404)]
-    assert client.permission("ada") == "none"
+    assert client.access("ada").permission == "none"
 
 
 def test_a_pull_request(client: Client) -> None:
@@ -323,7 +339,7 @@ def test_one_permission_is_enough_and_without_it_it_is_named(
     assert f"`{permission}`" in caught.value.page()
 
 
-@pytest.mark.parametrize("call", [lambda c: c.permission("ada"), lambda c: c.repository_document()])
+@pytest.mark.parametrize("call", [lambda c: c.access("ada"), lambda c: c.repository_document()])
 def test_metadata_needs_no_permission(server: Server, call: Callable[[Client], object]) -> None:
     server.state.tokens["nothing"] = Token({})
     assert call(client_to(server, "nothing"))

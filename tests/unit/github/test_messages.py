@@ -86,6 +86,23 @@ def test_a_page_says_what_to_do(told: str, words: list[str]) -> None:
     assert [word for word in words if word not in told] == []
 
 
+@pytest.mark.parametrize("status", [403, 404])
+@pytest.mark.parametrize(
+    ("path", "writes", "wanted"),
+    [
+        (f"commits/{SHA}/statuses", (), "statuses: read"),
+        (f"commits/{SHA}/statuses", ("statuses",), "statuses: write"),
+        (f"commits/{SHA}/check-suites", ("statuses",), "checks: read"),
+        ("issues/3/comments", ("statuses", "pull-requests"), "pull-requests: write"),
+    ],
+    ids=["reads", "writes too", "another scope", "comments"],
+)
+def test_a_page_asks_for_all_that_the_job_needs(
+    status: int, path: str, writes: tuple[str, ...], wanted: str
+) -> None:
+    assert f"`{wanted}`" in ask("GET", path, status, writes=writes)
+
+
 def test_a_limit_is_no_missing_permission() -> None:
     told = page(Refusal("GET", "pulls/3", 403, Kind.LIMITED, pause=1800.0))
     assert "30 min" in told.what

@@ -184,7 +184,7 @@ def same(world: World) -> None:
 @pytest.mark.parametrize(
     ("sender", "change", "row", "told"),
     [
-        ("tri", same, "no-write-access", "@tri has no write access"),
+        ("tri", same, "no-write-access", "@tri has no write access to this repository (permission: triage)"),
         ("eve", same, "no-write-access", "(permission: read)"),
         ("app[bot]", same, "not-a-person", "no person"),
         ("ada", moved, "head-moved", "not the head"),
@@ -422,6 +422,16 @@ def test_a_status_that_can_not_be_set_is_a_warning_where_nothing_was_approved(
     code, outputs = world.run(world.pull_event("opened"))
     assert (code, outputs["decision"]) == (0, "not-asked")
     assert "statuses: write" in capsys.readouterr().out
+
+
+def test_a_status_that_can_not_be_read_takes_all_that_the_job_needs(world: World) -> None:
+    """Not `read` first, and `write` one run later."""
+    del world.server.state.tokens["job"].permissions["statuses"]
+    with pytest.raises(ApiError) as caught:
+        world.run(world.pull_event())
+    assert world.asked()[-1].startswith("GET ")
+    assert "add `statuses: write`" in caught.value.page()
+    assert "statuses: read" not in caught.value.page()
 
 
 def test_an_approval_that_can_not_be_recorded_is_none(world: World) -> None:
