@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuci.changes import document
 from gpuci.changes.select import reason
-from gpuci.commands.changed_tree import add_base_argument, changes_since
+from gpuci.commands.changed_tree import add_base_argument, changes_since, require_there
 from gpuci.commands.common import add_tree_arguments, load_tree
 from gpuci.commands.output import show, show_document
 from gpuci.config.paths import path_fault, tidy_path
@@ -30,7 +30,10 @@ def add(subparsers: Any) -> None:
 def main(args: argparse.Namespace) -> int:
     """Compare and print."""
     wanted = _path(args.explain) if args.explain is not None else ""
-    changes = changes_since(args, load_tree(args))
+    tree = load_tree(args)
+    if wanted:
+        require_there(tree, wanted)
+    changes = changes_since(args, tree)
     if args.json:
         show_document(document.to_document(changes))
     elif wanted:

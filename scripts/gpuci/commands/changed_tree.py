@@ -14,7 +14,7 @@ from gpuci.changes.narrow import narrowed
 from gpuci.changes.read import Files, Source, compare_trees
 from gpuci.changes.select import everything, rules_of, select
 from gpuci.commands.common import Tree, find_tests
-from gpuci.commands.output import say
+from gpuci.commands.output import say, short
 from gpuci.config.load import CONFIG_FILE
 from gpuci.config.modes_file import modes_file
 from gpuci.errors import ConfigError
@@ -55,6 +55,16 @@ def changes_since(args: argparse.Namespace, tree: Tree) -> Changes:
         compared = compare_trees(source, before, head)
         found = select(compared.changed, compared.base, compared.head, rules, compared.locks)
         return replace(found, base=bases[0], head="" if taken.dirty else taken.commit or "")
+
+
+def require_there(tree: Tree, path: str) -> None:
+    """Raises ConfigError for a path below ROOT that is not in the tree: nothing can be said of it."""
+    if not os.path.lexists(tree.root / path):
+        raise ConfigError(
+            f"--explain: there is no {path!a} in {short(tree.root)}",
+            why="a test is named from ROOT on, not from the working directory",
+            then="name a test as `gpuci manifest` prints it",
+        )
 
 
 def find_due(args: argparse.Namespace, tree: Tree) -> Manifest:

@@ -23,6 +23,7 @@ from gpuci.durations import read as duration_file
 from gpuci.durations.parse import Durations
 from gpuci.errors import ConfigError
 from gpuci.model import Manifest, Plan
+from gpuci.planning.keyword_expression import expression_fault
 from gpuci.planning.plan import make_plan
 from gpuci.reporting.text import plural
 
@@ -115,10 +116,17 @@ def load_tree(args: argparse.Namespace) -> Tree:
     _tell_of_unread(root / CONFIG_FILE, args.config)
     packages = args.packages or os.environ.get(PACKAGES_VARIABLE) or None
     config = load_config(root, [Path(name) for name in args.config], packages=packages)
-    if getattr(args, "expression", None):
-        extended = (*config.node.pytest_args, "-k", args.expression)
-        config = replace(config, node=replace(config.node, pytest_args=extended))
-    return Tree(root, config)
+    expression = getattr(args, "expression", None)
+    return Tree(root, _selecting(config, expression) if expression else config)
+
+
+def _selecting(config: Config, expression: str) -> Config:
+    """The configuration with pytest's `-k`; raises ConfigError for one that pytest can't read."""
+    fault = expression_fault(expression)
+    if fault:
+        raise ConfigError(f"-k {expression!a}: {fault}", then="combine names with and, or, not and brackets")
+    extended = (*config.node.pytest_args, "-k", expression)
+    return replace(config, node=replace(config.node, pytest_args=extended))
 
 
 def _searched(root: Path) -> str:

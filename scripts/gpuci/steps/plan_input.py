@@ -10,6 +10,7 @@ from gpuci.config.model import Config
 from gpuci.config.paths import path_fault, tidy_path, unique
 from gpuci.errors import ConfigError
 from gpuci.github.events import full_sha
+from gpuci.planning.keyword_expression import expression_fault
 from gpuci.planning.shards import MAX_SHARDS
 from gpuci.steps import config_input
 
@@ -45,6 +46,8 @@ def read(environ: Mapping[str, str]) -> PlanInput:
     shards = _number("shards", values["SHARDS"], problems)
     most = _number("max-shards", values["MAX_SHARDS"], problems)
     packages = _packages(values["PACKAGES"], problems)
+    fault = expression_fault(values["TEST_EXPRESSION"])
+    problems += [f"test-expression is {values['TEST_EXPRESSION']!a}: {fault}"] if fault else []
     if problems:
         raise ConfigError("; ".join(problems), then="correct these inputs of calculate-shards")
     config = config_input.config_of(values["CONFIGURATION"])

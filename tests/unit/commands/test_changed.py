@@ -226,6 +226,11 @@ def test_everything_is_explained_too(clone: Clone, run: Run) -> None:
     assert lines == ["packages/nets is due, because every test is:", "- conftest.py is in no package"]
 
 
+def test_a_test_that_is_gone_is_not_explained(clone: Clone, run: Run) -> None:
+    (clone.directory / "packages/core/test_core.py").unlink()
+    assert run("changed", "--base", "base", "--explain", "packages/core/test_core.py")[:2] == (2, "")
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -234,6 +239,12 @@ def test_everything_is_explained_too(clone: Clone, run: Run) -> None:
         (["--base", ""], "no revision"),
         (["--base", "base", "--explain", "../x"], "leaves ROOT"),
         (["--base", "base", "--explain", ""], "is empty"),
+        (["--base", "base", "--explain", "test_core.py"], "there is no 'test_core.py' in"),
+        (
+            ["--base", "base", "--explain", "packages/core/test_x.py::test"],
+            "there is no 'packages/core/test_x.py'",
+        ),
+        (["--base", "base", "--explain", "README.md/x"], "there is no 'README.md/x'"),
     ],
 )
 def test_what_can_t_be_is_a_page(run: Run, args: list[str], said: str) -> None:

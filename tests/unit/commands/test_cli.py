@@ -153,6 +153,8 @@ BAD = {
     "packages above": (["plan", "{tree}", "--packages", "../x"], "../x"),
     "too many shards": (["plan", "{tree}", "--shards", "13"], "12"),
     "no shards": (["plan", "{tree}", "--shards", "0"], "12"),
+    "half an expression": (["plan", "{tree}", "-k", "a and"], "-k 'a and': column 6, after 'a and'"),
+    "an expression to run": (["run", "{tree}", "-k", "a b"], "-k 'a b': column 3, at 'b'"),
     "no durations": (["plan", "{tree}", "--durations", "{tree}/nope.json"], "nope.json"),
     "durations of text": (["plan", "{tree}", "--durations", "{tree}/a/test_a.py"], "test_a.py"),
     "no plan": (["run", "{tree}", "--plan", "{tree}/p.json"], "p.json can't be read"),

@@ -202,6 +202,8 @@ def test_a_root_below_the_repository(tmp_path: Path) -> None:
         ({"shards": "13"}, "shards is '13'"),
         ({"shards": "-1"}, "shards is '-1'"),
         ({"max_shards": "many"}, "max-shards is 'many'"),
+        ({"test_expression": "a and"}, r"test-expression is 'a and': column 6, after 'a and': a name"),
+        ({"test_expression": "("}, r"test-expression is '\('"),
         ({"packages": "../else"}, "leaves ROOT"),
         ({"packages": "[1]"}, "no list of texts"),
         ({"packages": '["a"'}, r"packages: '\[\"a\"'|matches"),
@@ -221,8 +223,8 @@ def test_what_makes_no_sense_is_told(commit: Commit, inputs: dict[str, str], tol
 
 
 def test_all_problems_of_inputs_are_told_at_once(commit: Commit) -> None:
-    with pytest.raises(ConfigError, match=r"shards is '99'.*; max-shards is 'x'"):
-        calculate_shards.run(commit.step(shards="99", max_shards="x"))
+    with pytest.raises(ConfigError, match=r"shards is '99'.*; max-shards is 'x'.*; test-expression is"):
+        calculate_shards.run(commit.step(shards="99", max_shards="x", test_expression="a b"))
 
 
 def test_a_tree_without_tests_is_no_empty_plan(tmp_path: Path) -> None:
