@@ -72,9 +72,9 @@ def _tests(step: Step, given: PlanInput, tree: Path) -> Manifest:
     """What is there; raises ConfigError if that is nothing, which is never what was meant."""
     try:
         manifest = discover(tree, given.config)
-    except ConfigError as error:
-        what = error.what.replace(str(tree), f"{given.root!r} of commit {given.sha[:12]}")
-        raise ConfigError(what, why=error.why, then=error.then) from error
+    except ConfigError as broken:
+        what = broken.what.replace(str(tree), f"{given.root!r} of commit {given.sha[:12]}")
+        raise ConfigError(what, why=broken.why, then=broken.then) from broken
     step.say(
         f"found {plural(len(manifest.targets), 'test function')} in {plural(len(manifest.files), 'file')}"
     )

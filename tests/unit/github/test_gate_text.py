@@ -124,7 +124,7 @@ def test_why_there_is_no_approval() -> None:
 
 @pytest.mark.parametrize("job", ["find-changed", "build-image", "push-image", "calculate-shards"])
 def test_a_job_that_failed_is_told_by_its_own_words(job: str) -> None:
-    failed = decided(**{job.replace("-", "_"): "failure"})
+    failed = decided(policies=None, **{job.replace("-", "_"): "failure"})
     why = "no key reaches this job <b>"
     assert gate_text.status_text(failed, None, why).endswith(f": {job} failed: {why}")
     first, *_ = gate_text.remarks(failed, refusal=why)
