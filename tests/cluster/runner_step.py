@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,7 +95,8 @@ class RunnerStep:
     def kill(self) -> None:
         """SIGKILL to everything of it on this machine."""
         for pid in tree_of(self.process.pid):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it ended meanwhile
+                os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
     def running(self, shards: int) -> bool:
