@@ -20,7 +20,9 @@ AUTHOR = {
     for role in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "octo"), ("EMAIL", "octo@example.com"), ("DATE", "2026-11-20T10:00:00Z"))
 }
-GIT = ("git", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null")
+FAST = {"core.compression": "0"}  # one scenario has an image's file system in a commit
+SETTINGS = {"init.defaultBranch": "main", "commit.gpgsign": "false", "core.hooksPath": "/dev/null", **FAST}
+GIT = ("git", *(word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")))
 
 
 def git(directory: Path, *arguments: str) -> str:
@@ -80,6 +82,8 @@ def make(directory: Path, overlay: Mapping[str, Any], files: Mapping[str, str]) 
     bare, tree = directory / "octo-tests.git", directory / "tree"
     directory.mkdir(parents=True)
     git(directory, "init", "--quiet", "--bare", str(bare))
+    for name, value in FAST.items():  # for what serves it
+        git(bare, "config", name, value)
     git(directory, "init", "--quiet", str(tree))
     for path in git(CLONE, "ls-files", "--", "examples/monorepo").splitlines():
         name = Path(path).relative_to("examples/monorepo")

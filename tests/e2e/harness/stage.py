@@ -110,7 +110,8 @@ class Stage:
         A re-run has attempt 2 or more, and can take another copy of the product.
         """
         if attempt == 1:
-            self.run_ids.append(str(10**9 + secrets.randbelow(10**9)))
+            last = int(self.run_id) if self.run_ids else 10**9 + secrets.randbelow(10**9)
+            self.run_ids.append(str(last + 1))  # a later run has a higher number
         payload = self.directory / f"event-{len(self.run_ids)}-{attempt}.json"
         payload.write_text(json.dumps(event.payload))
         order = act.Order(
