@@ -82,8 +82,8 @@ def make(directory: Path, overlay: Mapping[str, Any], files: Mapping[str, str]) 
     bare, tree = directory / "octo-tests.git", directory / "tree"
     directory.mkdir(parents=True)
     git(directory, "init", "--quiet", "--bare", str(bare))
-    for name, value in FAST.items():  # for what serves it
-        git(bare, "config", name, value)
+    for setting, value in FAST.items():  # for what serves it
+        git(bare, "config", setting, value)
     git(directory, "init", "--quiet", str(tree))
     for path in git(CLONE, "ls-files", "--", "examples/monorepo").splitlines():
         name = Path(path).relative_to("examples/monorepo")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from tests.cluster.example import EXPECTED
@@ -51,6 +52,13 @@ def refused(
     assert stage.statuses(sha).get("gpuci", ("",))[0] == check, stage.statuses(sha)
     for word in words:
         assert word in door.summary, door.summary
+
+
+def shards_of(stage: Stage, file: str) -> set[int]:
+    """The shards that the plan gives a file's tests to."""
+    plan = json.loads((stage.stored("gpuci-plan-attempt-1") / "plan.json").read_text())
+    units = {unit["id"] for unit in plan["units"] if unit["file"] == file}
+    return {shard["index"] for shard in plan["shards"] if units & set(shard["units"])}
 
 
 def told(ran: Ran) -> str:

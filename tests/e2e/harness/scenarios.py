@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tests.cluster.bed.processes import wait_for
+import socket
+
 from tests.e2e.harness import events
 from tests.e2e.harness.act import Ran
-from tests.e2e.harness.outcomes import counted, passed, told
+from tests.e2e.harness.outcomes import counted, passed, shards_of, told
 from tests.e2e.harness.product import CLONE, load, permissions
 from tests.e2e.harness.scenario import DISPATCH, ONE_BY_ONE, ROOT_ACTION, readable, scenario
 from tests.e2e.harness.stage import Stage
@@ -14,6 +15,15 @@ from tests.fakes.github.faults import Fault
 SHARED = "lib/gpu_proof.py"  # in no package, so that a change to it can break every test
 KERNELS = "packages/kernels/src/kernels/__init__.py"
 BROKEN = "packages/data/tests/gpu/test_pinned_memory.py"
+# Containers of the bed have the network of their node.
+WAITS = """
+
+def test_that_somebody_answers():
+    import socket
+
+    with socket.create_connection(("127.0.0.1", {port}), 50) as line:
+        assert line.recv(9) == b"go"
+"""
 BREAKS = "def test_that_the_change_breaks():\n    assert 1 + 1 == 3\n"
 
 
@@ -56,25 +66,28 @@ def failing(stage: Stage) -> list[Ran]:
 
 @scenario("dead-node", alone=True, shards={"min-tests": 1, "max": 2})
 def dead_node(stage: Stage) -> list[Ran]:
-    """A node dies under its shard: the shard runs once more on another node, and the run is green."""
-    pull = stage.open_pull(touch(stage, KERNELS))
+    """A node dies under a test: its shard runs once more on another node, and the run is green."""
     dead: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        service.settimeout(300)
 
-    def kill() -> None:
-        prefix = f"gpuci-octo.tests-{stage.run_id}-"
+        def kill() -> None:
+            first, _ = service.accept()  # from now on a test is in flight
+            with first:
+                (shard,) = shards_of(stage, BROKEN)
+                name = f"gpuci-octo.tests-{stage.run_id}-a1-s{shard}-t1"
+                dead.extend(job.node for job in stage.bed.queue() if job.name == name)
+                stage.bed.fail(dead[0])
+                second, _ = service.accept()
+                with second:
+                    second.sendall(b"go")
 
-        def nodes() -> list[str]:
-            jobs = stage.bed.queue()
-            return [job.node for job in jobs if job.name.startswith(prefix) and job.state == "RUNNING"]
-
-        if wait_for(lambda: bool(nodes()), 300):
-            dead.extend(nodes()[:1])
-            stage.bed.fail(dead[0])
-
-    try:
-        ran = stage.run(stage.label(pull, "maria"), during=kill)
-    finally:
-        stage.bed.heal()
+        waits = stage.caller.text(BROKEN) + WAITS.format(port=service.getsockname()[1])
+        pull = stage.open_pull({**touch(stage, KERNELS), BROKEN: waits})
+        try:
+            ran = stage.run(stage.label(pull, "maria"), during=kill)
+        finally:
+            stage.bed.heal()
     passed(stage, ran, pull.head_sha, shards=2, tries=1)
     (again,) = (shard for shard in stage.report()["shards"] if shard["tries"] > 1)
     first, second = again["history"]

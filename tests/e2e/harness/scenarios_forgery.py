@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tests.cluster.example import EXPECTED
 from tests.e2e.harness.act import Job, Ran
-from tests.e2e.harness.outcomes import told
+from tests.e2e.harness.outcomes import shards_of, told
 from tests.e2e.harness.scenario import scenario
 from tests.e2e.harness.scenarios import BREAKS, SHARED, touch
 from tests.e2e.harness.stage import Stage
@@ -57,13 +56,6 @@ def others_are_right(stage: Stage, ran: Ran) -> None:
     assert {verdicts[shard] for shard in verdicts.keys() - hostile - broken} == {"passed"}
     speaking = {job.matrix["shard"] for job in ran.of("gpu-tests") if "FORGED" in job.raw}
     assert speaking == hostile, "the log does not show what those tests print"
-
-
-def shards_of(stage: Stage, file: str) -> set[int]:
-    """The shards that the plan gives a file's tests to."""
-    plan = json.loads((stage.stored("gpuci-plan-attempt-1") / "plan.json").read_text())
-    units = {unit["id"] for unit in plan["units"] if unit["file"] == file}
-    return {shard["index"] for shard in plan["shards"] if units & set(shard["units"])}
 
 
 def nothing_obeyed(job: Job) -> None:
