@@ -158,9 +158,8 @@ def unpack(archives: Mapping[str, Path], here: Path) -> None:
 
 
 def pip(python: Path, command: str, *arguments: str) -> None:
-    """Run pip for an environment, which has none of its own; its output is shown when it fails."""
-    own = [sys._base_executable, "-m", "pip", "--python", str(python)]
-    subprocess.run([*own, "-q", "--no-input", command, *arguments], check=True)
+    """Run pip; its output is shown when it fails."""
+    subprocess.run([python, "-m", "pip", "-q", "--no-input", command, *arguments], check=True)
 
 
 # -- running ---------------------------------------------------------------------------------------
