@@ -23,6 +23,10 @@ from gpuci.steps import configuration
 from gpuci.steps.changed_base import configuration_ref
 from gpuci.steps.changed_tree import Remote, changes_of, remote_of
 
+# It travels as one environment variable, which Linux limits to 128 KiB (MAX_ARG_STRLEN, execve(2)), and in
+# the gate's input once more as a text within JSON.
+CONFIGURATION_CHARACTERS = 64_000
+
 VARIABLES: Mapping[str, str] = {
     "GPUCI_CONFIG": "configuration files below root, one a line; later ones lie over earlier ones",
     "GPUCI_ROOT": "the directory of the repository that holds .github/gpuci.yml",
@@ -91,11 +95,23 @@ def _answer(step: Step, subject: Subject, config: Config, changes: Changes) -> N
     step.output("pull-request", str(pull.number) if pull else "")
     step.output("subject", subject.key)
     step.output("trusted", _truth(subject.trusted))
-    step.output("configuration", json.dumps(config_document.to_document(config)))
+    step.output("configuration", _portable(config))
     step.output("everything", _truth(changes.everything))
     step.output("packages", json.dumps(list(changes.packages)))
     step.output("affected", _truth(changes.affected))
     step.output("changes", str(path))
+
+
+def _portable(config: Config) -> str:
+    """The configuration as text for the other jobs; raises ConfigError if it can't reach them."""
+    text = json.dumps(config_document.to_document(config), separators=(",", ":"))
+    if len(text) > CONFIGURATION_CHARACTERS:
+        raise ConfigError(
+            f"the configuration is too big to travel between jobs: {len(text):,} characters",
+            why=f"at most {CONFIGURATION_CHARACTERS:,} fit into a variable; mostly `modes` is the cause",
+            then="name directories in `modes` and `packages` in place of many single files",
+        )
+    return text
 
 
 def _truth(value: bool) -> str:

@@ -182,6 +182,13 @@ def test_the_configuration_of_a_pull_request_is_the_default_branch_s(world: Worl
     assert outputs["document"]["because"] == [".github/gpuci.yml is the configuration"]
 
 
+def test_a_configuration_that_no_variable_can_hold_is_refused(world: World) -> None:
+    modes = "".join(f"    - packages/core/test_{number:05}.py\n" for number in range(2000))
+    head = world.commit({**TREE, ".github/gpuci.yml": f"{CONFIG}modes:\n  serial:\n{modes}"})
+    with pytest.raises(ConfigError, match="too big to travel between jobs"):
+        world.run(world.pull(head, head))
+
+
 def test_a_pull_request_without_a_test_that_it_can_break(world: World) -> None:
     base = world.commit(TREE)
     world.git("checkout", "-q", "-b", "topic")
