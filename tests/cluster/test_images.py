@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ class Runner:
 
     bed: Bed
     top: Path
+    # Not the directory's name: that is random too, and `g-_x` names no repository.
+    image: str = field(default_factory=lambda: secrets.token_hex(6))
 
     @property
     def host(self) -> str:
@@ -55,7 +58,7 @@ class Runner:
 
     def configuration(self) -> str:
         build = {
-            "repository": f"{self.host}/team/{self.top.name.lower().strip('-_')}",
+            "repository": f"{self.host}/team/{self.image}",
             "file": "docker/Dockerfile",
             "context": "docker",
             "inputs": ["docker/stamp", "docker/ldconfig", "docker/Dockerfile"],
