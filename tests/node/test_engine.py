@@ -329,7 +329,7 @@ UNITS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     mix=UNITS,
     lanes=st.sampled_from([1, 1, 2, 3]),

@@ -76,7 +76,7 @@ tables = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(tables, jobs_of_a_node, any_order)
 def test_every_job_runs_once_and_everything_is_released(
     table: SlotTable, jobs: list[Job], order: Order
@@ -87,7 +87,7 @@ def test_every_job_runs_once_and_everything_is_released(
     assert table.take(1, alone=True) is not None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(1, 9), st.integers(1, 3), jobs_of_a_node, any_order)
 def test_no_device_is_used_twice(gpus: int, lanes: int, jobs: list[Job], order: Order) -> None:
     """At most `lanes` one-GPU jobs share a device; a wide or lone job shares none of its devices."""
@@ -102,7 +102,7 @@ def test_no_device_is_used_twice(gpus: int, lanes: int, jobs: list[Job], order: 
         assert len(beside) <= lanes
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(1, 9), st.integers(1, 3), jobs_of_a_node)
 def test_a_slots_name_says_its_gpus(gpus: int, lanes: int, jobs: list[Job]) -> None:
     """Slot i is on GPU i % G, always; a slot of n GPUs is i, i + 1, … and is named after its lowest."""
@@ -115,7 +115,6 @@ def test_a_slots_name_says_its_gpus(gpus: int, lanes: int, jobs: list[Job]) -> N
         assert wanted == 1 or slot.index < gpus
 
 
-@settings(deadline=None)
 @given(st.integers(1, 6), st.lists(st.integers(1, 9).map(float), max_size=20))
 def test_a_cpu_pool_keeps_all_its_slots_busy(workers: int, seconds: list[float]) -> None:
     runs = schedule(SlotTable([], cpu_workers=workers), [Job(0, False, value) for value in seconds])

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 CLONE = Path(__file__).resolve().parents[2]
@@ -66,7 +66,6 @@ UNITS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(units=UNITS, seed=st.integers(0, 1000))
 def test_no_schedule_is_shorter_than_the_bound(
     benches: dict[str, ModuleType], units: list[tuple[str, int, float]], seed: int

@@ -194,7 +194,7 @@ def selected(base: Tree, head: Tree, guests: tuple[str, ...]) -> Changes:
     return select(compared.changed, compared.base, compared.head, Rules(guests), compared.locks)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(trees(), st.lists(st.sampled_from(PLACES), min_size=1, max_size=4, unique=True))
 def test_due_is_what_the_oracle_says(both: tuple[Tree, Tree], guests: list[str]) -> None:
     base, head = both

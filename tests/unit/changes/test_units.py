@@ -23,7 +23,7 @@ GLOBS = st.lists(
 ).map("/".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sets(PATHS, min_size=1, max_size=5),
     st.dictionaries(

@@ -714,7 +714,7 @@ FRAGMENTS = st.sampled_from(
 @example(b"%YAML 1." + b"9" * 5000 + b"\n---\na: b")
 @example(b"? ? ? a")
 @example(b"markers: {gpu: {<<: {gpus: 99}}}")
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_give_a_configuration_or_a_config_error(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "gpuci.yml"
     file.write_bytes(content)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuci
@@ -45,7 +45,6 @@ CONFIGS = st.builds(
 
 
 @given(CONFIGS)
-@settings(deadline=None)
 def test_round_trip_through_json(config: Config) -> None:
     assert from_document(json.loads(json.dumps(to_document(config)))) == config
 

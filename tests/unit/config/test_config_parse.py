@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuci.config.parse import parse
@@ -122,7 +122,6 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(SAFE.filter(bool), VALUES, max_size=5))
-@settings(deadline=None)
 def test_what_a_yaml_writer_writes_is_read_back(value: dict[str, Any]) -> None:
     tree, problems = parse(yaml.safe_dump(value, allow_unicode=True).encode(), "f.yml")
     assert (plain(tree), problems) == (value, [])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuci.config.load import load_config
@@ -189,7 +189,6 @@ def test_defaults_are_not_shared_between_configurations(tmp_path: Path) -> None:
 
 
 @given(st.text(st.sampled_from("ab./\\~\n*")))
-@settings(deadline=None)
 def test_a_path_without_fault_stays_below_root_when_tidied(path: str) -> None:
     if path_fault(path) is None:
         tidy = tidy_path(path)

@@ -147,7 +147,7 @@ def quoted_dump(value: object) -> bytes:
 
 
 @given(DOCUMENTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_plain_schema_takes_what_this_project_takes(value: dict[str, Any]) -> None:
     """An editor that checks with the schema alone agrees, save that it insists on quotes around numbers."""
     _, problems = validate(parse(quoted_dump(value), "f.yml")[0], SCHEMA)
@@ -156,7 +156,7 @@ def test_the_plain_schema_takes_what_this_project_takes(value: dict[str, Any]) -
 
 
 @given(DOCUMENTS)
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_mapping_gives_a_configuration_or_a_config_error(tmp_path: Path, value: dict[str, Any]) -> None:
     (tmp_path / "gpuci.yml").write_bytes(quoted_dump(value))
     try:

@@ -252,7 +252,7 @@ LINES = st.one_of(
 
 
 @given(st.lists(LINES, max_size=14), st.lists(LINES, max_size=8))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_mixture_of_names_is_read(lines: list[str], others: list[str]) -> None:
     """Whatever refers to whatever, nothing is raised."""
     reading = read("\n".join(lines), {"util.py": "\n".join(others)})

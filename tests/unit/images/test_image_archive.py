@@ -225,7 +225,7 @@ def test_a_long_name_as_long_as_the_file_is_not_read_into_memory(tmp_path: Path)
         Archive(path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 20_000), st.binary(min_size=1, max_size=8))
 def test_damage_anywhere_is_found_or_harmless(tmp_path: Path, place: int, data: bytes) -> None:
     """Whatever bytes are overwritten: an archive that passes still has the content of its digest."""

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuci.planning.cut import cut
@@ -47,7 +47,6 @@ def pieces(seconds: list[int], ends: list[int]) -> list[list[int]]:
 lists_of_seconds = st.lists(st.integers(0, 40), min_size=1, max_size=12)
 
 
-@settings(deadline=None)
 @given(lists_of_seconds)
 def test_nothing_is_lost_and_only_single_functions_are_too_long(seconds: list[int]) -> None:
     parts = pieces(seconds, cut(seconds, 30))
@@ -55,7 +54,6 @@ def test_nothing_is_lost_and_only_single_functions_are_too_long(seconds: list[in
     assert all(part and (sum(part) <= 30 or len(part) == 1) for part in parts)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=9))
 def test_the_longest_piece_is_as_short_as_the_fewest_pieces_allow(seconds: list[int]) -> None:
     parts = pieces(seconds, cut(seconds, 30))

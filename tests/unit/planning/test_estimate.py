@@ -1,7 +1,7 @@
 """Expected seconds: items add up to functions, and an unknown function is estimated from its neighbours."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuci.planning.estimate import learn
@@ -78,7 +78,6 @@ def test_the_seconds_of_a_whole_file_say_nothing_of_its_functions() -> None:
     assert estimates.function("a/test_1.py::new") == 3.0
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1e4), min_size=1))
 def test_the_order_of_durations_does_not_matter(seconds: list[float]) -> None:
     """Not even in the last digit, where sums of floats depend on their order."""
@@ -86,7 +85,6 @@ def test_the_order_of_durations_does_not_matter(seconds: list[float]) -> None:
     assert learn(dict(items), 1.0) == learn(dict(reversed(items)), 1.0)
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0.01, 1e4), min_size=1))
 def test_an_estimate_lies_within_what_was_measured(seconds: list[float]) -> None:
     estimates = learn({f"d{i % 3}/t{i % 2}.py::f{i}": value for i, value in enumerate(seconds)}, 1.0)

@@ -227,7 +227,7 @@ MODES = st.dictionaries(
         st.sampled_from(IDS), st.floats(0, 40)
     )
 )  # fmt: skip
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_each_item_runs_once_whatever_was_learned(
     targets: tuple[TestTarget, ...],
     needs: dict[str, LearnedNeed],

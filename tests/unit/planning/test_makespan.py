@@ -100,7 +100,7 @@ any_units = st.lists(
 any_node = st.builds(NodeShape, st.sampled_from([1, 2, 4, 6, 8]), st.integers(1, 2))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(any_units, any_node, st.lists(st.integers(0, 3), min_size=30, max_size=30), st.integers(1, 4))
 def test_no_way_of_spreading_units_beats_the_bound(
     units: list[Unit], node: NodeShape, places: list[int], shards: int
@@ -118,7 +118,7 @@ def test_no_way_of_spreading_units_beats_the_bound(
     assert lower_bound(fitting, shards, node).seconds <= longest * (1 + 1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(any_units, any_node)
 def test_a_shard_takes_no_longer_than_one_unit_after_the_other(units: list[Unit], node: NodeShape) -> None:
     assert makespan(units, node) <= sum(each.expected_seconds for each in units)

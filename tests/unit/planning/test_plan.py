@@ -157,7 +157,7 @@ any_targets = st.lists(
 any_seconds = st.lists(st.floats(0, 1e4), max_size=60)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(any_targets, any_seconds, st.none() | st.integers(1, 12), st.randoms(use_true_random=False))
 def test_a_plan_is_complete_and_the_same_in_any_order(
     targets: list[TestTarget], seconds: list[float], shards: int | None, source: random.Random

@@ -107,7 +107,7 @@ any_units = st.lists(
 ).map(lambda units: [unit(u.expected_seconds, u.gpus, u.mode, f"u{i}") for i, u in enumerate(units)])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(any_units, st.integers(1, 4), st.builds(NodeShape, st.just(8), st.integers(1, 2)))
 def test_every_unit_has_one_shard_and_no_shard_is_empty(
     units: list[Unit], count: int, node: NodeShape
@@ -119,7 +119,7 @@ def test_every_unit_has_one_shard_and_no_shard_is_empty(
     assert all(shard.seconds == makespan(shard.units, node) for shard in shards)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(any_units, st.integers(2, 4))
 def test_moves_never_lengthen_a_plan_and_lose_nothing(units: list[Unit], count: int) -> None:
     node = NodeShape(8)

@@ -293,7 +293,7 @@ any_durations = st.dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(any_targets, any_opaque, any_durations)
 def test_every_test_has_one_unit(
     targets: list[TestTarget], opaque: dict[str, str], durations: dict[str, float]
@@ -308,7 +308,7 @@ def test_every_test_has_one_unit(
     assert sum(unit.tests for unit in made.units) == len(made.targets)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(any_targets, any_opaque, any_durations)
 def test_a_test_that_nobody_saw_has_one_owner(
     targets: list[TestTarget], opaque: dict[str, str], durations: dict[str, float]
@@ -318,7 +318,7 @@ def test_a_test_that_nobody_saw_has_one_owner(
     assert files == Counter({unit.file for unit in made.units})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(any_targets, any_durations)
 def test_the_units_seconds_are_their_functions(
     targets: list[TestTarget], durations: dict[str, float]
@@ -332,7 +332,7 @@ def test_the_units_seconds_are_their_functions(
     assert made.unknown_durations == len(set(made.targets) - known)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(any_targets, any_opaque, any_durations, st.randoms(use_true_random=False))
 def test_the_order_of_targets_does_not_matter(
     targets: list[TestTarget], opaque: dict[str, str], durations: dict[str, float], source: random.Random

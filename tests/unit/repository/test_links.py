@@ -44,7 +44,7 @@ TEXTS = st.lists(PARTS, min_size=1, max_size=5).map("/".join)
 
 
 @given(st.dictionaries(st.sampled_from(["l", "m", "d/l", "d/e/m", "d/e/n"]), TEXTS, min_size=1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_kernel_goes_the_same_way(links: dict[str, str]) -> None:
     """Every path exists, so that the kernel follows each link to its end."""
     with tempfile.TemporaryDirectory() as directory:

@@ -51,7 +51,7 @@ HOSTILE = st.text(st.sampled_from(list("ab ;'\"`$(){}&|<>\\*?[]!#~%-=/é\t")), m
 PATHS = HOSTILE.map(lambda text: "/" + text)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     container=st.builds(
         section,

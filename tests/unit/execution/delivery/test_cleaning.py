@@ -269,7 +269,7 @@ def test_a_lost_link_fails_no_run(login: Any, shared: Path) -> None:
 ages = st.integers(0, 100 * HOUR).filter(lambda age: min(abs(age - HOUR), abs(age - 3 * DAY)) > 5 * MINUTE)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(ages, ages), max_size=8), st.integers(0, 5))
 def test_only_what_is_old_or_surplus_and_never_what_is_in_use(
     login: Any, shared: Path, jobs: list[tuple[int, int]], kept: int
