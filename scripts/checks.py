@@ -277,7 +277,8 @@ def run_pytest(name: str, python: Path, arguments: Sequence[str], environ: Mappi
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
         junit = Path(directory) / "junit.xml"
-        command = [str(python), "-m", "pytest", "-q", "-rs", f"--junitxml={junit}", *arguments]
+        shown = ["-q", "-rs", "--durations=10", "--durations-min=5"]  # what CI's time goes to
+        command = [str(python), "-m", "pytest", *shown, f"--junitxml={junit}", *arguments]
         done = subprocess.run(command, cwd=ROOT, env=environ, check=False)
         xml = junit.read_text(encoding="utf-8") if junit.exists() else "<testsuites/>"
     passed, failed, skipped = count(xml)
