@@ -148,6 +148,16 @@ def test_an_example_grants_what_the_jobs_ask_for(path: Path) -> None:
             assert job["permissions"] == asked
 
 
+@pytest.mark.parametrize("path", EXAMPLES, ids=name)
+def test_an_example_has_runs_that_fill_the_cache(path: Path) -> None:
+    """`pull_request_target` may only read it, and a caller's `cache-mode` holds for all jobs that it calls
+    (github.blog, "Control GitHub Actions cache access with cache-mode", 2026-09-10)."""
+    text = path.read_text()
+    events = yaml.safe_load(text)[True]  # YAML 1.1 reads the key `on` as true
+    assert events["push"] == {"branches": ["main"]}
+    assert "cache-mode" not in text
+
+
 @pytest.mark.parametrize("path", [*EXAMPLES, *(file.with_name("README.md") for file in FILES)], ids=name)
 def test_an_example_uses_inputs_that_there_are(path: Path) -> None:
     if path.suffix == ".md":
