@@ -11,15 +11,18 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gpuci.changes.aliases import MOST, Aliases
 from gpuci.changes.locks import NAME as LOCK_NAME
 from gpuci.changes.model import Changes, Due, FileChange, Lock, Rules, Side
 from gpuci.changes.projects import MARKERS
 from gpuci.changes.units import Units
 from gpuci.config.model import Config
 from gpuci.repository.globs import above, first_match, holds, literal, names
+from gpuci.repository.listing import GITLINK
 
 REASONS = 20  # that are told of everything; more say nothing new
-# Python imports them by itself, from any directory on its path (docs.python.org, "site").
+# Python imports them by itself, from any directory on its path; of what is installed it runs lines of `*.pth`
+# (docs.python.org, "site").
 _SITE = ("sitecustomize.py", "usercustomize.py")
 
 
@@ -52,7 +55,10 @@ def select(
     count: a change that takes a need away is tested where the need was.
     """
     units = Units(rules, base, head)
-    kept, ignored, reasons = _sorted(changed, rules, units, locks)
+    known = Aliases(base.links, head.links)
+    submodules = {path for files in (base.files, head.files) for path in files if files[path][0] == GITLINK}
+    named = {one.path: known.of(one.path, submodule=one.path in submodules) for one in changed}
+    kept, ignored, reasons = _sorted(named, rules, units, locks)
     reasons += [f"{entry} is one of the packages, and is not there any more" for entry in units.gone]
     if reasons:
         found = everything(_first(reasons), rules, head)
@@ -66,30 +72,42 @@ def select(
 
 
 def _sorted(
-    changed: Sequence[FileChange], rules: Rules, units: Units, locks: Mapping[str, Lock | None]
+    named: Mapping[str, Sequence[str]], rules: Rules, units: Units, locks: Mapping[str, Lock | None]
 ) -> tuple[list[str], list[str], list[str]]:
-    """Paths that count, paths that are ignored, and reasons for everything."""
+    """Paths that count, paths that are ignored, and reasons for everything; `named`: path -> all its names.
+
+    A link can make a test of what is ignored by its own name. It counts by the names that are not, then.
+    """
     kept: list[str] = []
     ignored: list[str] = []
     reasons: list[str] = []
-    for path in (change.path for change in changed):
-        wide = _for_all(path, rules)
+    for path, names_ in named.items():
+        wide = _for_all(names_, rules)
+        counted = [name for name in names_ if not any(_ignores(pattern, name) for pattern in rules.ignore)]
         if wide:
             reasons.append(f"{path}{wide}")
-        elif any(_ignores(pattern, path) for pattern in rules.ignore):
+        elif len(names_) >= MOST and (rules.everything or not counted):
+            reasons.append(f"{path} is reached by too many links to tell its names")
+        elif not counted:
             ignored.append(path)
         else:
-            doubt = _in_doubt(path, rules, units, locks)
-            (reasons if doubt else kept).append(f"{path}{doubt}")
+            due = counted[:1] if counted[0] == path else counted  # the units of links depend on its own
+            doubts = [f"{name} is loaded by every Python that finds it" for name in filter(_is_site, counted)]
+            doubts += [f"{name}{doubt}" for name in due if (doubt := _in_doubt(name, rules, units, locks))]
+            reasons += doubts[:1]
+            kept += [] if doubts else due
     return kept, ignored, reasons
 
 
-def _for_all(path: str, rules: Rules) -> str:
-    """Why a file means everything, by what the configuration says."""
-    if path in rules.configuration:
+def _for_all(names_: Sequence[str], rules: Rules) -> str:
+    """Why a file means everything, by what the configuration says and by what it is called."""
+    if names_[0] in rules.configuration:
         return " is the configuration"
-    pattern = first_match(rules.everything, path)
-    return "" if pattern is None else f": changes.everything has {pattern}"
+    for name in names_:
+        pattern = first_match(rules.everything, name)
+        if pattern is not None:
+            return f": changes.everything has {pattern}"
+    return ""
 
 
 def _ignores(pattern: str, path: str) -> bool:
@@ -100,14 +118,18 @@ def _ignores(pattern: str, path: str) -> bool:
     return names(pattern, path) if files else first_match([pattern], path) is not None
 
 
+def _is_site(path: str) -> bool:
+    """Whether Python runs a file of this name at its start, if it is installed or on its path."""
+    name = path.rpartition("/")[2]
+    return name in _SITE or name.endswith(".pth")
+
+
 def _in_doubt(path: str, rules: Rules, units: Units, locks: Mapping[str, Lock | None]) -> str:
     """Why a file means everything, by what it is. Project and lock files tell who they are for."""
     name = path.rpartition("/")[2]
     homes = units.homes(path)
     if not homes:
         return " is in no package"
-    if name in _SITE:
-        return " is loaded by every Python that finds it"
     if name not in (*MARKERS, LOCK_NAME) and first_match(rules.image, path) is not None:
         return " is part of the image"
     nameless = [unit for unit in homes if unit in units.nameless]

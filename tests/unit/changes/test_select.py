@@ -160,6 +160,40 @@ def test_those_that_needed_a_package_before_are_due(head: list[Project], files: 
     assert found.packages == ("packages/nets", "packages/serve")
 
 
+@pytest.mark.parametrize(
+    ("ignore", "links", "packages"),
+    [
+        (("docs",), {}, ()),
+        (("docs",), {"packages/core/data": "docs"}, ("packages/core", "packages/nets", "packages/serve")),
+        (("docs",), {"packages/alone/data": "docs/a"}, ("packages/alone",)),
+        (("docs",), {"packages/alone/data": "docs/ab"}, ()),
+        (("docs", "packages/alone/data"), {"packages/alone/data": "docs"}, ()),
+        (("docs",), {"docs/latest": "docs/a"}, ()),
+        (("docs",), {"lib/all": "."}, ALL),
+    ],
+    ids=["no link", "of all", "of a part", "of another", "an ignored link", "among them", "in no package"],
+)
+def test_what_is_ignored_counts_by_the_links_to_it(
+    ignore: tuple[str, ...], links: dict[str, str | None], packages: tuple[str, ...]
+) -> None:
+    rules = Rules(("packages/*",), ignore=ignore)
+    found = chosen(["docs/a/b.json"], head=side(links=links), rules=rules)
+    assert (found.packages, found.ignored) == (packages, () if packages else ("docs/a/b.json",))
+
+
+def test_what_means_everything_does_so_by_any_of_its_names() -> None:
+    head = side(links={"packages/core/common": "packages/alone"})
+    for pattern in ("packages/core/common/*.py", "packages/alone", "packages/*/common"):
+        assert chosen(["packages/alone/x.py"], head=head, rules=Rules(("packages/*",), (pattern,))).everything
+
+
+def test_names_that_can_not_be_counted_are_a_doubt_where_they_matter() -> None:
+    circle: dict[str, str | None] = {f"docs/{a}/{b}": f"docs/{b}" for a in "abcdef" for b in "abcdef"}
+    found = chosen(["docs/a/x"], head=side(links=circle), rules=Rules(("packages/*",), ignore=("docs",)))
+    assert found.everything
+    assert "too many links" in found.because[0]
+
+
 def test_an_entry_of_the_guest_list_that_goes_means_everything() -> None:
     """Or who takes the tests away would need none."""
     head = side(PROJECTS[:3], [path for path in FILES if "/alone/" not in path])
@@ -367,9 +401,11 @@ def test_a_glob_of_files_ignores_nothing_in_a_directory_of_such_a_name(
     assert chosen([path], rules=Rules(("packages/*",), ignore=(ignore,))).affected != ignored
 
 
-@pytest.mark.parametrize("name", ["sitecustomize.py", "usercustomize.py"])
+@pytest.mark.parametrize("name", ["sitecustomize.py", "usercustomize.py", "tools.pth"])
 def test_what_every_python_loads_means_everything(name: str) -> None:
     assert chosen([f"packages/serve/src/{name}"]).everything
+    linked = side(links={f"packages/serve/{name}": "packages/alone/x"})
+    assert chosen(["packages/alone/x"], head=linked).everything
 
 
 @pytest.mark.parametrize(

@@ -321,6 +321,43 @@ def test_no_pull_request_hides_what_it_changes(world: World, files: dict[str, st
     assert outputs["packages"] or outputs["everything"]
 
 
+Links = dict[str, str]
+# What is there already, links among it, and what the pull request changes.
+PREPARED: dict[str, tuple[dict[str, str | None], Links, dict[str, str | None]]] = {
+    "what is ignored is a test's by a link": (
+        {"docs/hooks.py": "1"},
+        {"packages/nets/tests/conftest.py": "../../../docs/hooks.py"},
+        {"docs/hooks.py": "2"},
+    ),
+    "the same of a directory": (
+        {"docs/data/a.json": "1"},
+        {"packages/nets/tests/data": "../../../docs/data"},
+        {"docs/data/a.json": "2"},
+    ),
+    "a link to a link that is ignored": (
+        {"docs/data/a.json": "1", "docs/more/x": "x"},
+        {"docs/more/data": "../data", "packages/nets/tests/more": "../../../docs/more"},
+        {"docs/data/a.json": "2"},
+    ),
+    "a link to all": ({"docs/a.py": "1"}, {"packages/nets/all": "../.."}, {"docs/a.py": "2"}),
+}
+
+
+@pytest.mark.parametrize(("there", "links", "files"), PREPARED.values(), ids=PREPARED)
+def test_what_an_earlier_change_prepared_hides_nothing(
+    world: World, there: dict[str, str | None], links: Links, files: dict[str, str | None]
+) -> None:
+    """Two harmless changes, one after the other."""
+    for path, target in links.items():
+        place = world.git_directory / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(target)
+    base = world.commit({**TREE, **there})
+    world.git("checkout", "-q", "-b", "topic")
+    outputs = world.run(world.pull(world.commit(files), base))
+    assert "packages/nets" in outputs["packages"]
+
+
 def test_a_name_that_is_there_twice_hides_nothing(world: World) -> None:
     """Whoever reads the tree would see the one or the other."""
     base = world.commit({**TREE, "a.py": "good"})
