@@ -1,7 +1,9 @@
 """What ssh says when there is no connection -> what happened, the usual reason, what to do. Pure.
 
 The texts are OpenSSH's own (9.2, most are older); of several lines the row that stands first here counts,
-since ssh ends with a general line ("Connection closed") whatever went wrong before.
+since ssh ends with a general line ("Connection closed") whatever went wrong before. GitHub's ubuntu-latest is
+26.04 with OpenSSH 10.2 (actions/runner-images): of a server before 9.0 that warns first, on each connection
+(openssh.com/pq.html), which is no reason for anything.
 """
 
 from __future__ import annotations
@@ -272,6 +274,7 @@ _ROWS = tuple(
         ),
     )
 )
+_WARNING = re.compile(r"^\*\* [^\n]*\n?", re.MULTILINE)
 _COMPILED = tuple(
     (re.compile(row.pattern, re.DOTALL if "IDENTIFICATION" in row.pattern else 0), row) for row in _ROWS
 )
@@ -283,6 +286,7 @@ def explain(said: str, host: str, facts: Mapping[str, str] = UNKNOWN) -> Message
     `facts` are the values of `known_hosts` and `offer`. A text in no row is shown as it is, made harmless,
     and counts as LATER.
     """
+    said = _WARNING.sub("", said)
     for pattern, row in _COMPILED:
         match = pattern.search(said)
         if match:

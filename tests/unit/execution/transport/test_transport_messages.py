@@ -38,6 +38,12 @@ Host key verification failed.
 JUMP_CLOSED = (
     "kex_exchange_identification: Connection closed by remote host\nConnection closed by UNKNOWN port 65535\n"
 )
+# OpenSSH 10.1 and newer say this of a server that is older than 9.0.
+WARNED = """\
+** WARNING: connection is not using a post-quantum key exchange algorithm.
+** This session may be vulnerable to "store now, decrypt later" attacks.
+** The server may need to be upgraded. See https://openssh.com/pq.html
+"""
 
 TEXTS = [
     (
@@ -249,6 +255,8 @@ TEXTS = [
     ("sh: line 1: ssh: command not found\n", REFUSED, "this machine has no ssh", "openssh-client"),
     ("Welcome to the cluster\nsomething new\n", LATER, "ssh has no connection to login1: something new", ""),
     ("", LATER, "login1 ended without a word", "killed on this machine"),
+    ("something new\n" + WARNED, LATER, "no connection to login1: something new", ""),
+    (WARNED + "ci@h: Permission denied (publickey).\n", REFUSED, "ci@h does not let us in", "authorized_keys"),
 ]
 
 
