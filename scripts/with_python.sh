@@ -1,6 +1,8 @@
 #!/bin/sh
 # with_python.sh python3 -I PROGRAM ...: becomes that program, under python3 or a newer one on PATH (>= 3.10).
-# The first line of every step of our actions. `exec` keeps the step's process id: the runner signals no other.
+# The first line of every step of our actions. `exec` keeps the step's process id: the runner signals no other
+# (actions/runner, ProcessInvoker.cs). A runner brings its own Python: ubuntu-latest, which is 26.04, has 3.14
+# (actions/runner-images).
 set -u
 
 new_enough() {

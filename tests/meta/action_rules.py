@@ -93,7 +93,11 @@ def outputs_come_from_steps(action: Document) -> Iterator[str]:
 
 
 def run_lines(action: Document, *, root: bool = False) -> Iterator[str]:
-    """One program a step, by path, in the step's own process, without the caller's PYTHONPATH."""
+    """One program a step, by path, in the step's own process, without the caller's PYTHONPATH.
+
+    By the variable: `github.action_path` names the host's directory in a job that runs in a container
+    (actions/runner, issue 2185).
+    """
     form = RUN_OF_THE_ROOT if root else RUN_OF_AN_ACTION
     for step in steps_of(action):
         if "run" not in step:
@@ -139,7 +143,11 @@ def set_up_and_cache(action: Document) -> Iterator[str]:
 
 
 def pins(text: str, *, own: bool = False) -> Iterator[str]:
-    """Actions by full SHA with the version as a comment; with `own` also this repository's by `$/`."""
+    """Actions by full SHA with the version as a comment; with `own` also this repository's by `$/`.
+
+    That is the commit which is running, in called workflows and composite actions too; runner >= 2.336.0, and
+    not on Enterprise Server (github.blog, "Reference same-repository actions with self-repository syntax").
+    """
     for used, comment in _USES.findall(text):
         if own and re.fullmatch(r"\$/actions/[a-z-]+", used):
             continue
@@ -190,7 +198,11 @@ def reachable(jobs: Document, name: str) -> set[str]:
 
 
 def gate_needs_all(workflow: Document, gate: str) -> Iterator[str]:
-    """A job that the gate doesn't need can fail unseen; only those behind the gate may be left out."""
+    """A job that the gate doesn't need can fail unseen; only those behind the gate may be left out.
+
+    A skipped job satisfies a required check, and a skipped matrix never reports the names of its jobs
+    (docs.github.com, "Troubleshooting required status checks").
+    """
     jobs = workflow["jobs"]
     if jobs[gate].get("if") != "always()" or "strategy" in jobs[gate]:
         yield f"{gate}: it has `if: always()` and is no matrix, or it can be skipped"

@@ -18,6 +18,8 @@ from gpuci.github.addresses import checked_repository, checked_token, checked_ur
 from gpuci.github.messages import ApiError, Page, Refusal, message_of, page
 from gpuci.reporting.text import clip, one_line
 
+# All jobs of a repository share 1,000 requests an hour (docs.github.com, "Rate limits for the REST API",
+# GITHUB_TOKEN in GitHub Actions): a run of 12 shards, one request each, takes about 25.
 BUDGET = 30
 _REDIRECTS = 3
 _REQUIRED: Any = object()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from gpuci.reporting.text import clean, clip
 
-ANNOTATION_CHARACTERS = 4096
+ANNOTATION_CHARACTERS = 4096  # where the runner cuts (ExecutionContext.cs, _maxIssueMessageLength)
 TITLE_CHARACTERS = 255
 # docs.github.com, "Workflow syntax", jobs.<job_id>.outputs: 1 MB a job, counted as UTF-16.
 OUTPUT_BYTES = 1_000_000

@@ -28,7 +28,7 @@ SUMMARY_CHARACTERS = 20_000  # of an error: it may quote what others wrote
 
 def main(action: str, *, needs_packages: bool = True) -> int:
     """Run `gpuci.steps.<action>`; the exit code is one of the table in gpuci_node.contract."""
-    # The runner sends SIGINT, and SIGTERM 7.5 s later: both are a cancellation.
+    # The runner sends SIGINT, and SIGTERM 7.5 s later (ProcessInvoker.cs): both are a cancellation.
     signal.signal(signal.SIGTERM, _cancel)
     environ, hidden = _without_secrets()
     step = Step(action.replace("_", "-"), environ, hidden)

@@ -1,8 +1,9 @@
 """An event's payload -> what the run is about. Pure.
 
 Source: docs.github.com, "Events that trigger workflows" and "Webhook events and payloads". A called workflow
-sees the event of its caller. Of all events of a pull request only the payload tells which commit was its head
-at that moment; a re-run gets the old payload again, for 30 days.
+sees the event of its caller. Only the payload tells which commit was the head at that moment; a re-run gets
+the old payload again, for 30 days. What a workflow does with its own GITHUB_TOKEN, such as to set a label,
+starts no run but by workflow_dispatch ("Triggering a workflow").
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Where the private environment of our actions lives: outside of the caller's Python, and fit for a cache."""
+"""Where the private environment of our actions lives: outside of the caller's Python, and fit for a cache.
+
+Runs of a pull request see the caches of the default branch, and under `pull_request_target` keep none
+themselves (docs.github.com, "Dependency caching reference"; github.blog, "Control GitHub Actions cache access
+with cache-mode"): what a push to the default branch kept is what they find.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """The record of an approval: the commit status `gpuci/approved` on the commit itself. Standard library only.
 
 Gate, submission and re-run ask for it on the exact commit, and for nothing else. Who can set a status can
-push, so the record is as strong as write access, which is what an approval takes.
+push, so the record is as strong as write access, which is what an approval takes. No look at the pull request
+could replace it: in its timeline a `labeled` event has no commit, and a `committed` one no time of a push
+(docs.github.com/rest, "Issue event types").
 """
 
 from __future__ import annotations

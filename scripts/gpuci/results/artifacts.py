@@ -2,8 +2,9 @@
 
 Each shard's job leaves one artifact a GitHub attempt, `gpuci-shard-K-attempt-N`. Tests can have forged what
 is in theirs, so an artifact speaks for its own shard only, and nothing in it is taken for granted. Names are
-unique in a run: who takes one before the shard's job makes that job fail. So no other name counts, nor an
-attempt that is still to come.
+unique in a run, all attempts together, and what is there can't change (actions/upload-artifact, README since
+version 4): who takes one before the shard's job makes that job fail. So no other name counts, nor an attempt
+that is still to come.
 """
 
 from __future__ import annotations

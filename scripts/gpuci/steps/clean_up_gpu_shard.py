@@ -2,7 +2,9 @@
 
 A step of its own, for a job's `if: always()`. As a step of the composite action that runs the shards it would
 not do: those share the cancellation of the step that uses the action (actions/runner, ExecutionContext.cs,
-CreateEmbeddedChild: "a linked cancellation token"), so they are signalled as soon as they start.
+CreateEmbeddedChild: "a linked cancellation token"), so they are signalled as soon as they start. When the
+runner itself is shut down, no step is started any more, whatever its `if` (StepsRunner.cs): then the jobs end
+by their lease.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ CHECK_SECONDS = 5.0
 
 # Ends ssh when we do, however that comes about: then the pipe on its standard input ends. The private
 # directory, $0, goes first: there may be a key in it. Not PR_SET_PDEATHSIG: that is bound to the thread
-# that starts a child, and Linux alone has it.
+# that starts a child, and Linux alone has it. Neither holds an output of ours: GitHub's runner waits 5 s for
+# who does so behind the end of a step (actions/runner, ProcessInvoker.cs, ProcessExitedHandler).
 _GUARD = """\
 "$@" </dev/null &
 exec >/dev/null

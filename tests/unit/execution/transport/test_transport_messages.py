@@ -256,7 +256,12 @@ TEXTS = [
     ("Welcome to the cluster\nsomething new\n", LATER, "ssh has no connection to login1: something new", ""),
     ("", LATER, "login1 ended without a word", "killed on this machine"),
     ("something new\n" + WARNED, LATER, "no connection to login1: something new", ""),
-    (WARNED + "ci@h: Permission denied (publickey).\n", REFUSED, "ci@h does not let us in", "authorized_keys"),
+    (
+        WARNED + "ci@h: Permission denied (publickey).\n",
+        REFUSED,
+        "ci@h does not let us in",
+        "authorized_keys",
+    ),
 ]
 
 
