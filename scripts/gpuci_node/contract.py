@@ -55,12 +55,13 @@ EXIT_CODES: Mapping[str, int] = {
     "cancelled": 7,
     "unauthorized": 8,
 }
-# Verdicts, worst first: what a run of several shards is called.
+# Verdicts, worst first: what a run of several shards is called. A test that failed is a fact, whatever else
+# went wrong; then what a person has to put right or did; then what the cluster did.
 VERDICTS: Tuple[str, ...] = (
+    "failed",
     "config_error",
     "unauthorized",
     "cancelled",
-    "failed",
     "timeout",
     "infra",
     "preempted",

@@ -1,7 +1,8 @@
 """What the jobs before the gate came to -> the verdict of the run. A table, pure.
 
-A job that was skipped, cancelled or lost is never a pass by itself: each row says what it is. The first row
-all of whose conditions hold counts; the last one has none.
+A job that was skipped, cancelled or lost is never a pass by itself: each row says what it is. Tests that failed
+are a fact, also if somebody stopped the run then. The first row all of whose conditions hold counts; the last
+one has none.
 """
 
 from __future__ import annotations
@@ -220,6 +221,13 @@ ROWS: tuple[Row, ...] = (
         "result",
         "the plan did not reach the gate: without it nobody can say which results are missing",
         "run all jobs again",
+    ),
+    Row(
+        "failed-before-cancelled",
+        {"gpu-tests": ("cancelled",), "results": ("failed",)},
+        BY_RESULTS,
+        "result",
+        "gpu-tests was cancelled, and tests had failed before",
     ),
     _cancelled("gpu-tests", "keep-final"),
     Row(

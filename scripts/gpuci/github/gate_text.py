@@ -55,9 +55,10 @@ def remarks(decision: Decision, *, partial: bool = False, kept: bool = False, re
     """Markdown to stand below the verdict; `refusal` is what the job that let nothing through says of it."""
     job = "wait-for-label" if decision.row.name in ("unauthorized", UNPROTECTED) else _failed_job(decision)
     why = f"{job}: {inline_code(refusal)}" if job and refusal else ""
+    beside = f"{decision.row.text}." if decision.row.verdict == BY_RESULTS and decision.row.text else ""
     then = f"**What now:** {decision.then}." if decision.then else ""
     policy = f"`policy-{decision.verdict.replace('_', '-')}` lets this pass." if decision.accepted else ""
-    notes = [why, then, policy, PARTIAL if partial else "", KEPT if kept and not partial else ""]
+    notes = [why, beside, then, policy, PARTIAL if partial else "", KEPT if kept and not partial else ""]
     return [note for note in notes if note]
 
 

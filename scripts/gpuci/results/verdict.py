@@ -1,7 +1,8 @@
 """The verdict of a run: a table over what the tests say and what the shards say. Pure.
 
-A shard that does not answer is `infra`: absence is not success. A test that did not finish because its
-shard broke is that shard's verdict, not a test failure.
+A red test is a fact: the run has failed, whatever became of other shards, and its reason names those too. A
+shard that does not answer is `infra`: absence is not success. A test that did not finish because its shard
+broke is that shard's verdict, not a test failure.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ class ShardVerdict:
 
 # worst verdict of a shard -> (a test is red, tests ran and none is red, no test ran)
 TABLE: Mapping[str, tuple[str, str, str]] = {
-    "config_error": ("config_error", "config_error", "config_error"),
-    "unauthorized": ("unauthorized", "unauthorized", "unauthorized"),
-    "cancelled": ("cancelled", "cancelled", "cancelled"),
     "failed": ("failed", "failed", "failed"),
+    "config_error": ("failed", "config_error", "config_error"),
+    "unauthorized": ("failed", "unauthorized", "unauthorized"),
+    "cancelled": ("failed", "cancelled", "cancelled"),
     "timeout": ("failed", "timeout", "timeout"),
     "infra": ("failed", "infra", "infra"),
     "preempted": ("failed", "preempted", "preempted"),
@@ -116,11 +117,18 @@ def _reason(verdict: str, tests: Tests, results: Sequence[TestResult], shards: S
     parts: list[str] = []
     if tests is Tests.RED:
         counts = count_outcomes(result.outcome for result in results)
-        parts += [f"{counts[name]} {name.replace('_', ' ')}" for name in counts if name in RED_OUTCOMES]
+        parts.append(
+            ", ".join(_counted(name, count) for name, count in counts.items() if name in RED_OUTCOMES)
+        )
     elif tests is Tests.NONE and all(shard.verdict in ("passed", "failed") for shard in shards):
         parts.append(_why_none(results))
     parts += _of_shards([shard for shard in shards if not (shard.verdict == "failed" and tests is Tests.RED)])
     return "; ".join(parts) or f"all shards {verdict}"
+
+
+def _counted(outcome: str, count: int) -> str:
+    """`2 failed`, `2 errors`: errors are things, `failed` is what happened to a test."""
+    return f"{count} {outcome.replace('_', ' ')}{'s' if outcome.endswith('error') and count > 1 else ''}"
 
 
 def _why_none(results: Sequence[TestResult]) -> str:

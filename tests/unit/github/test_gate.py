@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuci.github.gate import COLUMNS, JOBS, POLICIES, ROWS, THEN, Decision, decide
+from gpuci.github.gate import BY_RESULTS, COLUMNS, JOBS, POLICIES, ROWS, THEN, Decision, decide
 from gpuci_node.contract import EXIT_CODES, VERDICTS
 
 README = Path(__file__).parents[3] / "actions" / "gpu-tests-passed" / "README.md"
@@ -65,7 +65,7 @@ def expected(f: dict[str, str]) -> str:
     if f["plan"] == "lost":
         return "infra"
     if f["gpu-tests"] == "cancelled":
-        return "cancelled"
+        return "failed" if f["results"] == "failed" else "cancelled"
     if f["plan"] == "nothing-found":
         return "failed"
     if f["plan"] == "nothing-due":
@@ -189,7 +189,7 @@ def table() -> str:
         for name, values in row.when.items():
             same.setdefault(" or ".join(values), []).append(f"`{name}`")
         conditions = "; ".join(f"{', '.join(names)} {values}" for values, names in same.items())
-        verdict = "that of the results" if row.verdict == "(results)" else f"`{row.verdict}`"
+        verdict = "that of the results" if row.verdict == BY_RESULTS else f"`{row.verdict}`"
         text = row.text or "what failed, or which shard has no result, and why"
         lines.append(f"| {row.name} | {conditions or 'none of these'} | {verdict} | {row.status} | {text} |")
     return "\n".join(lines)

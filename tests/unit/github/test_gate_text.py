@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gpuci.github import gate_text
-from gpuci.github.gate import JOBS, ROWS, Decision, decide
+from gpuci.github.gate import BY_RESULTS, JOBS, ROWS, Decision, decide
 from gpuci.model import Report, ShardReport
 from gpuci.reporting.links import Links
 from gpuci.reporting.markdown import LEAST_BYTES
@@ -66,7 +66,7 @@ def test_a_page_starts_with_the_verdict_of_the_run() -> None:
     assert "\n\n**What now:** x.\n\n" in page
 
 
-@pytest.mark.parametrize("row", ROWS[:-1], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [row for row in ROWS if row.verdict != BY_RESULTS], ids=lambda row: row.name)
 def test_a_page_without_results(row: object) -> None:
     decision = Decision(row, row.verdict, row.verdict == "passed", accepted=False)  # type: ignore[arg-type, attr-defined]
     page = gate_text.page(decision, None, gate_text.remarks(decision), LINKS)
@@ -96,6 +96,13 @@ def test_a_page_keeps_its_limit() -> None:
     [
         pytest.param(decided(), False, False, [], id="nothing to say"),
         pytest.param(decided("failed"), False, False, [], id="the tests say it"),
+        pytest.param(
+            decided("failed", gpu_tests="cancelled"),
+            False,
+            False,
+            ["gpu-tests was cancelled, and tests had failed before."],
+            id="failed, then cancelled",
+        ),
         pytest.param(decided(), True, True, [gate_text.PARTIAL], id="a part"),
         pytest.param(decided(affected="false"), False, True, [gate_text.KEPT], id="an earlier result stays"),
         pytest.param(

@@ -98,7 +98,7 @@ def test_keys_that_others_rely_on(red_report: Report) -> None:
     ("path", "value", "says"),
     [
         (["schema"], "gpuci/report/2", "schema should be 'gpuci/report/1'"),
-        (["verdict"], "fine", "verdict should be one of config_error"),
+        (["verdict"], "fine", "verdict should be one of failed"),
         (["verdict"], ["passed"], "verdict should be one of"),
         (["reason"], 3, "reason should be a text"),
         (["seconds"], "4", "seconds should be a number"),

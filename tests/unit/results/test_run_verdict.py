@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -48,12 +49,10 @@ def results_of(*outcomes: str, index: int = 1) -> list[TestResult]:
 @pytest.mark.parametrize("tests", list(Tests))
 @pytest.mark.parametrize("shard_says", VERDICTS)
 def test_the_full_cross_product(shard_says: str, tests: Tests) -> None:
-    """The rule in words: a red test makes `failed`, unless someone refused or stopped the run; else the shard
-    decides; and a run in which nothing ran is never a pass."""
+    """The rule in words: a red test makes `failed`, whatever else happened; else the shard decides; and a run
+    in which nothing ran is never a pass."""
     verdict = decide(shard_says, tests)
-    if shard_says in {"config_error", "unauthorized", "cancelled"}:
-        assert verdict == shard_says
-    elif tests is Tests.RED or shard_says == "failed":
+    if tests is Tests.RED or shard_says == "failed":
         assert verdict == "failed"
     elif shard_says == "passed":
         assert verdict == {Tests.GREEN: "passed", Tests.NONE: "failed"}[tests]
@@ -200,14 +199,37 @@ def test_what_the_backend_knows_counts(run: ShardRun, verdict: str, reason: str)
     assert (last.verdict, last.reason) == (verdict, reason)
 
 
-def test_a_failure_beside_a_lost_shard_names_both() -> None:
-    said = run_verdict(PLAN, results_of("passed", "failed"), [shard("failed"), shard("infra", 2)])
-    assert said == ("failed", "1 failed; shard 2: infra")
+@pytest.mark.parametrize("said", [verdict for verdict in VERDICTS if verdict not in {"passed", "failed"}])
+def test_a_failure_beside_a_shard_that_broke_is_the_verdict_and_both_are_named(said: str) -> None:
+    results = [*results_of("passed", "failed"), *results_of("not_finished", index=2)]
+    verdict = run_verdict(PLAN, results, [shard("failed"), shard(said, 2, reason="why")])
+    assert verdict == ("failed", f"1 failed, 1 not finished; shard 2: {said} (why)")
 
 
-def test_outcomes_are_named_in_words() -> None:
-    said = run_verdict(PLAN, results_of("collection_error"), [shard("failed"), shard("passed", 2)])
-    assert said == ("failed", "1 collection error")
+@pytest.mark.parametrize(("better", "worse"), list(itertools.combinations(reversed(VERDICTS), 2)), ids=str)
+def test_of_two_shards_the_worse_one_counts_whatever_their_order(better: str, worse: str) -> None:
+    for says in ((better, worse), (worse, better)):
+        runs = [shard(says[0]), shard(says[1], 2)]
+        assert run_verdict(PLAN, results_of("passed"), runs).verdict == worse
+
+
+def test_what_a_person_can_put_right_comes_before_what_a_cluster_did() -> None:
+    assert VERDICTS[0] == "failed"
+    people = {"failed", "config_error", "unauthorized", "cancelled"}
+    assert set(VERDICTS[:4]) == people
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "words"),
+    [
+        (["collection_error"], "1 collection error"),
+        (["error", "collection_error", "error"], "1 collection error, 2 errors"),
+        (["failed", "passed", "failed", "error"], "2 failed, 1 error"),
+    ],
+)
+def test_outcomes_are_named_in_words(outcomes: list[str], words: str) -> None:
+    said = run_verdict(PLAN, results_of(*outcomes), [shard("failed"), shard("passed", 2)])
+    assert said == ("failed", words)
 
 
 def test_a_cpu_pool_that_never_ran_is_infra() -> None:

@@ -338,11 +338,28 @@ def test_what_a_job_spoiled_is_in_all_files(gate: Gate) -> None:
 
 def test_a_run_that_was_stopped_shows_what_there_is(gate: Gate) -> None:
     gate.needs["gpu-tests"]["result"] = "cancelled"
-    gate.leave(RED)
+    gate.leave(ran(1))
     assert gate.run() == 7
     assert gate.status == ("error", "cancelled: gpu-tests was cancelled")
-    assert "## ❌ GPU tests cancelled\n\n**1 failed, 1 not finished" in gate.summary
+    assert "## ❌ GPU tests cancelled\n\n**1 not finished, 1 passed" in gate.summary
     assert gate.comments == []
+
+
+@pytest.mark.parametrize("job", ["cancelled", "failure"])
+@pytest.mark.parametrize("left", [[], [ShardRun(1, (), None, fate="cancelled", reason="scancel")]])
+def test_a_test_that_failed_is_not_hidden_by_a_shard_that_was_stopped(
+    gate: Gate, job: str, left: list[ShardRun]
+) -> None:
+    set_status(gate, "success")
+    gate.needs["gpu-tests"]["result"] = job
+    gate.leave(RED, *left)
+    assert gate.run() == 1
+    assert gate.status[0] == "failure"
+    assert gate.status[1].startswith("failed: 1 failed, 1 not finished; shard 1: ")
+    assert "## ❌ GPU tests failed\n\n**1 failed, 1 not finished, 1 elsewhere**" in gate.summary
+    assert ("gpu-tests was cancelled, and tests had failed before." in gate.summary) == (job == "cancelled")
+    (body,) = gate.comments
+    assert "GPU tests failed" in body
 
 
 def test_what_a_policy_accepts_is_a_warning(gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
