@@ -24,11 +24,13 @@ class Outputs:
 def read_outputs(folder: Path, log: LogReader) -> Outputs:
     """The journal if it is whole and the verdict's, else what the log carried.
 
-    The log holds the same records: if the verdict was written for those, nothing is missing.
+    The log holds the same records: if the verdict was written for those, nothing is missing. A file that is
+    there and holds others is a warning then.
     """
     verdict, problem = _read_json(folder / "verdict.json")
     verdict = verdict or log.verdict
     records = tuple(log.records)
+    complete = _is_of(verdict, log)
     try:
         data = (folder / "journal.jsonl").read_bytes()
         disagreement = journal.problem(data, verdict)
@@ -36,10 +38,12 @@ def read_outputs(folder: Path, log: LogReader) -> Outputs:
         # Without a verdict neither is complete: the one that has more.
         if (verdict is not None and not disagreement) or (verdict is None and len(written) > len(records)):
             records = written
+        if disagreement and complete:
+            records = (*records, journal.REPLACED)
         problem = problem or disagreement
     except OSError as error:
         problem = problem or f"the journal can't be read: {error.strerror}"
-    return Outputs(records, verdict, "" if _is_of(verdict, log) else problem)
+    return Outputs(records, verdict, "" if complete else problem)
 
 
 def _is_of(verdict: dict[str, Any] | None, log: LogReader) -> bool:

@@ -1,8 +1,8 @@
 """What the jobs before the gate came to -> the verdict of the run. A table, pure.
 
-A job that was skipped, cancelled or lost is never a pass by itself: each row says what it is. Tests that failed
-are a fact, also if somebody stopped the run then. The first row all of whose conditions hold counts; the last
-one has none.
+A job that was skipped, cancelled or lost is never a pass by itself: each row says what it is. Tests that
+failed are a fact, also if somebody stopped the run then. The first row all of whose conditions hold counts;
+the last one has none.
 """
 
 from __future__ import annotations

@@ -21,6 +21,17 @@ Check = Callable[[Any], bool]
 # What a node can say of a test; the others are this side's conclusions.
 NODE_OUTCOMES: frozenset[str] = frozenset(OUTCOMES) - {"deselected", "not_collected", "elsewhere"}
 
+# Put behind the records of a log that stand in for those of the file. Who did it can't be told from here.
+REPLACED: Record = {
+    "kind": "note",
+    "level": "warning",
+    "topic": "journal",
+    "text": (
+        "the file journal.jsonl is not the one that the node's verdict was written for: it is damaged, or was"
+        " changed; the records in the job's log, which are, were taken"
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Journal:

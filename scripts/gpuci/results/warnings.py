@@ -35,7 +35,7 @@ def _counted(names: Iterable[str], what: str) -> str:
     unique = list(dict.fromkeys(names))
     if not unique:
         return ""
-    return f"{what} ({_tests(len(unique))}): {_examples(unique)}"
+    return f"{what} ({_plural(len(unique), 'test')}): {_examples(unique)}"
 
 
 def _examples(names: Sequence[str]) -> str:
@@ -43,8 +43,8 @@ def _examples(names: Sequence[str]) -> str:
     return ", ".join(names[:EXAMPLES]) + more
 
 
-def _tests(count: int) -> str:
-    return f"{count} test" if count == 1 else f"{count} tests"
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _note_lines(own: Ownership, notes: Iterable[tuple[ShardRun, Record]]) -> list[str]:
@@ -60,6 +60,6 @@ def _note_lines(own: Ownership, notes: Iterable[tuple[ShardRun, Record]]) -> lis
 
 def _foreign_lines(foreign: Mapping[int, int]) -> list[str]:
     return [
-        f"{shard_name(index)} reported tests that are not its own; {count} records ignored"
+        f"{shard_name(index)} reported tests that are not its own; {_plural(count, 'record')} ignored"
         for index, count in foreign.items()
     ]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gpuci.execution.log import LogReader
 from gpuci.execution.outputs import read_outputs
+from gpuci.results.journal import REPLACED, is_record
 
 NONCE = "0123456789abcdef"
 JOURNAL: list[dict[str, Any]] = [
@@ -99,16 +100,25 @@ def test_a_whole_journal_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("journal", "said"),
-    [(DATA[:-9], verdict()), (None, verdict()), (DATA, None), (None, None), (b"x\n" * 3, verdict())],
-    ids=["torn", "no journal", "no verdict", "nothing", "forged"],
+    ("journal", "said", "warns"),
+    [
+        (DATA[:-9], verdict(), True),
+        (None, verdict(), False),
+        (DATA, None, False),
+        (None, None, False),
+        (DATA.replace(b"passed", b"failed"), verdict(), True),
+        (DATA + LINES[1], None, True),
+    ],
+    ids=["torn", "no journal", "no verdict", "nothing", "changed", "a record more"],
 )
 def test_a_log_that_holds_the_verdicts_journal_stands_in_for_files(
-    tmp_path: Path, journal: bytes | None, said: dict[str, Any] | None
+    tmp_path: Path, journal: bytes | None, said: dict[str, Any] | None, warns: bool
 ) -> None:
+    """A file that is there and is another one is told; one that is missing or has no verdict hides nothing."""
     outputs = read_outputs(left(tmp_path, journal, said), fed())
-    assert (list(outputs.records), outputs.problem) == (JOURNAL, "")
+    assert (list(outputs.records), outputs.problem) == ([*JOURNAL, *[REPLACED] * warns], "")
     assert outputs.verdict is not None
+    assert is_record(REPLACED)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +134,7 @@ def test_what_neither_holds_is_a_problem(
 ) -> None:
     outputs = read_outputs(left(tmp_path, journal, verdict()), fed(log))
     assert problem in outputs.problem
+    assert REPLACED not in outputs.records
 
 
 @pytest.mark.parametrize(

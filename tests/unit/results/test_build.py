@@ -8,6 +8,7 @@ import pytest
 
 from gpuci.model import Plan, Shard, ShardRun, TryReport, Unit
 from gpuci.results.build import build_report
+from gpuci.results.journal import REPLACED
 from gpuci.results.notes import find_notes
 from gpuci.results.warnings import EXAMPLES
 
@@ -215,6 +216,9 @@ def note(**fields: Any) -> dict[str, Any]:
         pytest.param([note()], "the text: shard 1, shard 2", id="equal notes once, with their shards"),
         pytest.param([note(unit="u"), note(unit="u")], "the text: a.py", id="a note on a unit"),
         pytest.param([note(unit="u", nodeid=ONE)], f"the text: {ONE}", id="a note on a test"),
+        pytest.param(
+            [REPLACED], f"{REPLACED['text']}: shard 1, shard 2", id="journals that logs stand in for"
+        ),
         pytest.param([note(level="info")], None, id="information is no warning"),
         pytest.param(
             [note(topic="need_differs", unit="u", nodeid=ONE, planned=1, gpus=8, level="info")],
@@ -223,7 +227,7 @@ def note(**fields: Any) -> dict[str, Any]:
         ),
         pytest.param(
             [{"kind": "collected", "unit": "x", "file": "a.py", "ids": []}],
-            "shard 1 reported tests that are not its own; 1 records ignored",
+            "shard 1 reported tests that are not its own; 1 record ignored",
             id="foreign records",
         ),
     ],
