@@ -148,7 +148,6 @@ def test_an_error_on_a_full_disk_is_told_without_the_summary(start: Start) -> No
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
 def test_a_signal_to_the_pid_of_the_shell_is_a_cancellation(start: Start, number: signal.Signals) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts behind itself
     process = start("step.say('ready'); import time; time.sleep(600)")
     assert process.stdout is not None
     while "ready" not in (line := process.stdout.readline()):
