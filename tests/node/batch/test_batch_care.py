@@ -170,10 +170,10 @@ def test_output_beyond_the_limit_is_counted(batch: Any) -> None:
 def test_a_log_that_stands_still_ends_the_job_with_the_stacks_of_all_tests(batch: Any) -> None:
     text = "import time\ndef test_{n}():\n    def stuck_{n}(): time.sleep(600)\n    stuck_{n}()\n"
     files = {f"test_{n}.py": text.format(n=n) for n in (1, 2)}
-    batch.make(files, stall_seconds=3.0)
+    batch.make(files, stall_seconds=6.0)
     ended = batch.run()
     assert (ended.code, ended.verdict["verdict"]) == (3, "timeout")
-    assert ended.verdict["reason"].startswith("the log stood still for 3 s")
+    assert ended.verdict["reason"].startswith("the log stood still for 6 s")
     assert len(ended.notes("stall")) == 1
     printed = "".join(text for _, text in ended.outputs)
     assert "stuck_1" in printed
