@@ -32,7 +32,7 @@ _PLUGIN = re.compile(
 )  # the group of entry points that pytest loads (its docs, "Writing plugins")
 _SETUP_CFG_NAME = re.compile(r"^\[metadata\][^\[]*?^name\s*[=:]\s*([\w.-]+)\s*$", re.MULTILINE)
 _SETUP_PY_NAME = re.compile(r"\bname\s*=\s*[\"']([\w.-]+)[\"']")
-_PYTHONPATH = re.compile(r"\bpythonpath\s*[=:]\s*(\[[^\]]*\]|.*(?:\n[ \t]+.*)*)")
+_PYTHONPATH = re.compile(r"\bpythonpath\s*[=:]\s*(\[[^\][]*\]|.*(?:\n[ \t]+.*)*)")
 
 
 def normalized(name: str) -> str:

@@ -13,12 +13,15 @@ from gpuci.changes.diff import differing
 from gpuci.changes.locks import NAME as LOCK_NAME
 from gpuci.changes.locks import compare
 from gpuci.changes.model import FileChange, Lock, Side
+from gpuci.errors import ConfigError
 from gpuci.repository.blobs import contents
 from gpuci.repository.git import Git
 from gpuci.repository.links import destination
 from gpuci.repository.listing import FILES, LINK, Entry, decode, entries
 
 Files = Mapping[str, tuple[str, str]]
+# Of the files of both trees that are read. A repository of 200 packages has less than one million.
+MOST_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
@@ -30,13 +33,28 @@ class Source:
 
     def files(self, tree: str) -> Files:
         """Path -> (mode, object id) of all that is in a tree."""
-        return listed(entries(self.git.run("ls-tree", "-r", "-z", tree)))
+        return listed(entries(self.git.listing(tree)))
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
-        """The content of each object."""
+        """The content of each object. Raises ConfigError for more than MOST_BYTES in all."""
         wanted = sorted(set(object_ids))
         self.bring(wanted)
-        return dict(zip(wanted, contents(self.git, wanted), strict=True))
+        found: dict[str, bytes] = {}
+        left = MOST_BYTES
+        for object_id, data in zip(wanted, contents(self.git, wanted), strict=True):
+            found[object_id] = data
+            left -= len(data)
+            if left < 0:
+                raise _too_much()
+        return found
+
+
+def _too_much() -> ConfigError:
+    return ConfigError(
+        f"the files that say what packages need have more than {MOST_BYTES:,} bytes",
+        why="they were made to exhaust who reads them, or are no project files",
+        then="look at the pyproject.toml, setup.py, pytest.ini and uv.lock that the commit adds",
+    )
 
 
 def listed(found: Iterable[Entry]) -> Files:
@@ -86,8 +104,12 @@ def _described(files: Files) -> dict[tuple[str, str], str]:
 def _side(files: Files, data: Mapping[str, bytes]) -> Side:
     links = {path: decode(data[object_id]) for path, (mode, object_id) in files.items() if mode == LINK}
     described: dict[str, dict[str, bytes]] = {}
+    left = MOST_BYTES  # once more, by path: one object can be the content of many
     for path, object_id in _described(files):
         if path not in links:
+            left -= len(data[object_id])
+            if left < 0:
+                raise _too_much()
             described.setdefault(path.rpartition("/")[0] or ".", {})[_name(path)] = data[object_id]
     found = {
         directory: projects.project(directory, named)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpuci.changes.aliases import MOST, Aliases
 from gpuci.changes.locks import NAME as LOCK_NAME
 from gpuci.changes.model import Changes, Due, FileChange, Lock, Rules, Side
 from gpuci.changes.projects import MARKERS
-from gpuci.changes.units import Units
+from gpuci.changes.units import TooIntricate, Units, directories, entries
 from gpuci.config.model import Config
 from gpuci.repository.globs import above, first_match, holds, literal, names
 from gpuci.repository.listing import GITLINK
@@ -42,7 +43,7 @@ def _image(build: Mapping[str, Any] | None) -> Iterator[str]:
 
 def everything(because: Sequence[str], rules: Rules, head: Side, ids: tuple[str, str] = ("", "")) -> Changes:
     """All that the configuration names."""
-    packages = Units(rules, Side(), head).entries
+    packages = entries(rules.packages, head, directories(head))
     return Changes(*ids, everything=True, because=tuple(because), packages=tuple(packages))
 
 
@@ -54,7 +55,10 @@ def select(
     `locks` has the changed lock files by path, None for one that can't be compared. The needs of both trees
     count: a change that takes a need away is tested where the need was.
     """
-    units = Units(rules, base, head)
+    try:
+        units = Units(rules, base, head)
+    except TooIntricate as doubt:
+        return replace(everything([doubt.what], rules, head), changed=tuple(changed))
     known = Aliases(base.links, head.links)
     submodules = {path for files in (base.files, head.files) for path in files if files[path][0] == GITLINK}
     named = {one.path: known.of(one.path, submodule=one.path in submodules) for one in changed}
@@ -202,13 +206,14 @@ def _dependents(units: Units, direct: Mapping[str, Due]) -> dict[str, Due]:
 def _cover(due: Mapping[str, Due], units: Units, head: Side) -> list[Due]:
     """What is due of the guest list: whole entries where all in them is due, else parts of them."""
     found: list[Due] = []
+    inside = _children(head)
     for entry in sorted(units.entries, key=lambda path: (path != ".", path)):
         if not any(holds(test.path, entry) for test in found):
-            found += sorted(_parts(entry, due, units, head), key=lambda test: test.path)
+            found += sorted(_parts(entry, due, units, inside), key=lambda test: test.path)
     return found
 
 
-def _parts(entry: str, due: Mapping[str, Due], units: Units, head: Side) -> Iterator[Due]:
+def _parts(entry: str, due: Mapping[str, Due], units: Units, inside: Mapping[str, set[str]]) -> Iterator[Due]:
     """No recursion: a path has room for more directories than Python has for calls."""
     waiting = [entry]
     while waiting:
@@ -220,14 +225,21 @@ def _parts(entry: str, due: Mapping[str, Due], units: Units, head: Side) -> Iter
             why = due[owner]
             yield Due(path, why.because if path == owner else (*why.because, path), why.why)
         else:
-            waiting += _children(path, head)
+            waiting += sorted(inside.get(path, ()))
 
 
-def _children(directory: str, head: Side) -> list[str]:
-    """What lies directly in a directory: its directories and files."""
-    depth = 0 if directory == "." else directory.count("/") + 1
-    below = (path for path in head.files if holds(directory, path))
-    return sorted({"/".join(path.split("/")[: depth + 1]) for path in below})
+def _children(head: Side) -> dict[str, set[str]]:
+    """Directory -> what lies directly in it."""
+    found: dict[str, set[str]] = {}
+    for path in head.files:
+        below = path
+        for directory in list(above(path))[1:]:
+            known = directory in found
+            found.setdefault(directory, set()).add(below)
+            if known:
+                break
+            below = directory
+    return found
 
 
 def reason(changes: Changes, path: str) -> Due | None:

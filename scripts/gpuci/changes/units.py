@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpuci.changes.model import Project, Rules, Side
+from gpuci.errors import ConfigError
 from gpuci.repository.globs import above, holds, names
 
 BARE = "no pyproject.toml tells what it depends on"
+# Of projects, links and places that are looked at together: ten seconds. 200 packages are some thousands.
+MOST_PAIRS = 5_000_000
+
+
+class TooIntricate(ConfigError):
+    """A tree that takes too long to look at."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the tree has too many projects and links to tell who uses what",
+            why="it was made to exhaust who reads it, or it is far larger than any repository that is known",
+            then="look at the links and project files that the commit adds",
+        )
 
 
 def directories(side: Side) -> frozenset[str]:
     """All directories of a tree, and those that are reached by a link."""
     real = {directory for path in side.files for directory in above(path.rpartition("/")[0])}
     links = {link: target for link, target in side.links.items() if target is not None and target in real}
-    linked = {
-        link + directory[len(target) :]
-        for link, target in links.items()
-        if not holds(target, link)
-        for directory in (*real, *links)
-        if holds(target, directory)
-    }
+    known = sorted({*real, *links})
+    linked: set[str] = set()
+    for link, target in links.items():
+        if not holds(target, link):
+            linked.update(link + directory[len(target) :] for directory in at_or_below(target, known))
+        if len(linked) > MOST_PAIRS:
+            raise TooIntricate()
     return frozenset(real | linked | set(links))
+
+
+def at_or_below(path: str, paths: Sequence[str]) -> Sequence[str]:
+    """Of sorted paths those that are `path` or below it."""
+    if path == ".":
+        return paths
+    at = bisect_left(paths, path)
+    found = paths[bisect_left(paths, f"{path}/") : bisect_left(paths, f"{path}0")]  # `0` comes next to `/`
+    return [path, *found] if paths[at : at + 1] == [path] else found
 
 
 def entries(packages: Sequence[str], side: Side, there: frozenset[str]) -> list[str]:
@@ -76,10 +100,11 @@ class Units:
     """All units of two trees; `paths` are sorted. `depends` maps a unit to what it uses of the others.
 
     `nameless` can't be named by those that need them, `gone` are entries of the guest list that the change
-    took away.
+    took away. Raises TooIntricate.
     """
 
     def __init__(self, rules: Rules, base: Side, head: Side) -> None:
+        self._pairs = 0
         self._halves = _Half(rules, base), _Half(rules, head)
         before, after = self._halves
         self.entries = after.entries
@@ -116,7 +141,7 @@ class Units:
 
     def below(self, path: str) -> list[str]:
         """The units at or below a path."""
-        return [unit for unit in self.paths if holds(path, unit)]
+        return list(at_or_below(path, self.paths))
 
     def _by_place(self) -> None:
         """Who is around can read what is inside: it may be a fixture that only looks like a package."""
@@ -145,6 +170,7 @@ class Units:
             for path in sorted(project.paths):
                 why = f"names the directory {path}"
                 self._use(self._unit(project.path), self._at(path), why)
+                self._count(len(side.links))
                 for link, target in side.links.items():
                     if target is not None and (holds(link, path) or holds(path, link)):
                         self._use(self._unit(project.path), self._at(target), why)
@@ -167,5 +193,11 @@ class Units:
     def _use(self, unit: str, used: Iterable[str], why: str) -> None:
         """A unit around counts already: what changes there counts for all inside."""
         for other in used:
+            self._count(1)
             if not holds(other, unit):
                 self.depends[unit].setdefault(other, why)
+
+    def _count(self, pairs: int) -> None:
+        self._pairs += pairs
+        if self._pairs > MOST_PAIRS:
+            raise TooIntricate()

@@ -117,7 +117,7 @@ class Repository:
         """
         path = "" if root in ("", ".") else root.strip("/")
         try:
-            found = entries(self.git.run("ls-tree", "-r", "-z", f"{sha}^{{commit}}:{path}"))
+            found = entries(self.git.listing(f"{sha}^{{commit}}:{path}"))
         except GitFailed as error:
             raise ConfigError(
                 f"commit {sha} has no directory {root!a}", then="correct the input `root`"

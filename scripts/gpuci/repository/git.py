@@ -15,6 +15,7 @@ from gpuci.errors import ConfigError, GpuciError
 # GIT_INDEX_FILE) would point our commands at another repository.
 _KEPT = ("GIT_CONFIG_", "GIT_EXEC_PATH", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM")
 _ALWAYS = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
+LISTING_BYTES = 100_000_000  # about a million files
 # In our own repository nobody's configuration counts: not the user's, not the machine's.
 _ALONE = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -46,6 +47,27 @@ class Git:
             out, err = process.communicate(stdin)
         if process.returncode != 0:
             raise GitFailed(args[0], err.decode("utf-8", "replace"))
+        return out
+
+    def listing(self, tree: str) -> bytes:
+        """All of a tree by `git ls-tree -r -z`. Raises GitFailed, ConfigError for too much of it.
+
+        A handful of objects can make billions of files: trees that hold another one many times.
+        """
+        with self.start("ls-tree", "-r", "-z", tree) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            out = process.stdout.read(LISTING_BYTES + 1)
+            if len(out) > LISTING_BYTES:
+                process.kill()
+                raise ConfigError(
+                    f"the list of the commit's files has more than {LISTING_BYTES:,} bytes",
+                    why="it was made to exhaust who reads it, or holds more files than a repository should",
+                    then="look at what the commit adds",
+                )
+            err = process.stderr.read()
+        if process.returncode != 0:
+            raise GitFailed("ls-tree", err.decode("utf-8", "replace"))
         return out
 
     def line(self, *args: str) -> str:

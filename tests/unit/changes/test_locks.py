@@ -148,8 +148,9 @@ def test_paths_are_relative_to_root() -> None:
         lambda: LOCK.replace("[manifest]", "[manifest]\noverrides = [{ name = 'torch' }]"),
         lambda: "package = 3\n" + LOCK.split("[[package]]")[0],
         lambda: LOCK + "[[package]]\nversion = '1'\n",
+        lambda: LOCK + f"[[package]]\nname = 'x'\n[package.{'.'.join('a' * 900)}]\n",
     ],
-    ids=["broken", "version", "python", "overrides", "no list", "no name"],
+    ids=["broken", "version", "python", "overrides", "no list", "no name", "deep"],
 )
 def test_what_can_t_be_told_is_none(head: Callable[[], str]) -> None:
     assert compare(".", LOCK.encode(), head().encode()) is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuci.changes import toml
-from gpuci.changes.projects import normalized, project
+from gpuci.changes.projects import READ, normalized, project
 
 needs_toml = pytest.mark.skipif(not toml.READABLE, reason="Python 3.10 reads no TOML")
 
@@ -198,18 +198,34 @@ def test_ways_that_go_up_are_named_directories(name: str, text: str, paths: set[
         "a/" * 500_000,
         "." * 1_000_000,
         "pythonpath = [" * 50_000,
+        "pythonpath = [\n" * 50_000,
+        "pythonpath = [a,\n" * 50_000,
         "../" * 300_000,
         "'../" * 300_000,
         "[metadata]\n" * 90_000,
         "name=" * 200_000,
         "name" + " " * 1_000_000,
+        "a." * 900_000 + "a = 1",
+        "[" + "a." * 900_000 + "a]\n",
+        "".join(f"{'a.' * 900}b{number} = 1\n" for number in range(1_000)),
+        "x = " + "[" * 1_000_000,
+        "x = " + "{a=" * 600_000,
+        "".join(f"[a.b{number}]\n" for number in range(100_000)),
     ],
 )
 def test_a_hostile_text_is_read_in_a_moment(text: str) -> None:
     """Time in proportion to the length: one that grew with its square would take minutes."""
     started = time.process_time()
-    project("a", {"pytest.ini": text.encode()})
+    for name in READ:
+        project("a", {name: text.encode()})
     assert time.process_time() - started < 20
+
+
+@pytest.mark.parametrize("line", ["{} = 1", "[{}]", "[[{}]]", "x = {{{} = 1}}"])
+def test_deep_tables_are_not_read(line: str) -> None:
+    """The parser takes them without a recursion, of which all that follows is made."""
+    found = project("a", {"pyproject.toml": line.format(".".join("a" * 900)).encode()})
+    assert found.unknown
 
 
 @given(st.binary(max_size=200), st.sampled_from(["pyproject.toml", "setup.cfg", "pytest.ini"]))

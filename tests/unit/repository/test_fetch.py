@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpuci.errors import ConfigError, GpuciError
-from gpuci.repository import messages
+from gpuci.repository import git, messages
 from gpuci.repository.fetch import Repository, network_environment
 from gpuci.repository.git import Git, GitFailed
 from gpuci.repository.messages import CommitMissing
@@ -137,6 +137,21 @@ def test_a_missing_directory_is_a_page(origin: Any, ours: Repository) -> None:
     for root in ("b", "a", "../x"):
         with pytest.raises(ConfigError, match="no directory"):
             ours.entries(sha, root)
+
+
+def test_a_few_objects_that_make_billions_of_files_are_refused(
+    origin: Any, ours: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tree of 20 names, each of the tree of 20 names, and so on: 30 kB are 25 billion files."""
+    monkeypatch.setattr(git, "LISTING_BYTES", 1_000_000)
+    kind, last = "100644 blob", origin.git("hash-object", "-w", "--stdin")
+    for _ in range(8):
+        last = origin.git("mktree", stdin="".join(f"{kind} {last}\tf{n:02}\n" for n in range(20)).encode())
+        kind = "040000 tree"
+    sha = origin.git("commit-tree", "-m", "x", last)
+    ours.fetch(origin.url, "", [sha], filter_="blob:none")
+    with pytest.raises(ConfigError, match="more than 1,000,000 bytes"):
+        ours.entries(sha)
 
 
 def test_no_setting_of_anybody_counts(origin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

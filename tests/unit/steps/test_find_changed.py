@@ -18,7 +18,7 @@ from tests.fakes.github.endpoints import pull_document
 from tests.fakes.github.server import Server
 from tests.fakes.github.state import Pull, Repository, State, Token
 
-from gpuci.changes import toml
+from gpuci.changes import read, toml
 from gpuci.config import document as config_document
 from gpuci.errors import ConfigError
 from gpuci.github.step import Step
@@ -356,6 +356,18 @@ def test_what_an_earlier_change_prepared_hides_nothing(
     world.git("checkout", "-q", "-b", "topic")
     outputs = world.run(world.pull(world.commit(files), base))
     assert "packages/nets" in outputs["packages"]
+
+
+def test_project_files_that_fill_the_memory_are_not_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two hundred files of 100 MB are a few kilobytes of a push."""
+    monkeypatch.setattr(read, "MOST_BYTES", 1_000_000)
+    base = world.commit(TREE)
+    world.git("checkout", "-q", "-b", "topic")
+    head = world.commit({f"x{number}/pyproject.toml": f"#{number}" + " " * 150_000 for number in range(8)})
+    with pytest.raises(ConfigError, match="more than 1,000,000 bytes"):
+        world.run(world.pull(head, base))
 
 
 def test_a_name_that_is_there_twice_hides_nothing(world: World) -> None:

@@ -88,7 +88,7 @@ def committed(git_dir: Path, sha: str, subdirectory: str) -> Snapshot:
     with tempfile.TemporaryDirectory(prefix="gpuci-git-") as directory:
         git = bare_repository(Path(directory) / "git", objects, len(sha))
         tree = _tree_of(git, sha, subdirectory)
-        found = listing.entries(git.run("ls-tree", "-r", "-z", tree))
+        found = listing.entries(git.listing(tree))
         pointers = pointer_ids(git, [entry.object_id for entry in found])
     _refuse(found, sha)
     return Snapshot(
