@@ -203,8 +203,9 @@ def test_a_caller_grants_what_the_jobs_ask_for_and_no_more(workflow: str) -> Non
 
 
 def test_only_the_job_that_submits_takes_a_place_in_a_group() -> None:
-    """A workflow's group is claimed before any job's `if`: another label would cancel a run that submits. A job
-    that is skipped by its `if` joins no group (docs.github.com, "Control the concurrency of workflows")."""
+    """A workflow's group is claimed before any job's `if`: another label would cancel a run that submits. A
+    job that is skipped by its `if` joins no group (docs.github.com, "Control the concurrency of workflows").
+    """
     assert "concurrency" not in GPU
     assert [name for name, job in GPU["jobs"].items() if "concurrency" in job] == ["gpu-tests"]
     group = GPU["jobs"]["gpu-tests"]["concurrency"]["group"]

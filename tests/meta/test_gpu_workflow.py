@@ -1,0 +1,88 @@
+"""What holds for gpu.yml beside the rules of all workflows: by hand, behind what, with which secret."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+FILE = Path(__file__).resolve().parents[2] / ".github" / "workflows" / "gpu.yml"
+TEXT = FILE.read_text()
+WORKFLOW: dict[Any, Any] = yaml.safe_load(TEXT)
+JOBS: dict[str, dict[str, Any]] = WORKFLOW["jobs"]
+EVENTS = WORKFLOW[True]  # YAML 1.1 reads the key `on` as true
+CALLED = EVENTS["workflow_call"]["inputs"]
+BY_HAND = EVENTS["workflow_dispatch"]["inputs"]
+RUNS_CODE = "build-image"
+SUBMITS = "gpu-tests"
+
+
+def literal(value: object) -> str:
+    """A default as an expression writes it."""
+    return f"'{value}'" if isinstance(value, str) else str(value).lower()
+
+
+def places(name: str) -> list[str]:
+    """The expressions that read an input."""
+    found = re.findall(r"\$\{\{.*?\}\}|^ +(?:&& )?inputs\..*$", TEXT, re.MULTILINE)
+    return [place for place in found if re.search(rf"inputs\.{name}\b(?!-)", place)]
+
+
+@pytest.mark.parametrize("name", [name for name in CALLED if CALLED[name]["default"] != ""])
+def test_by_hand_an_input_that_nobody_gives_is_its_default(name: str) -> None:
+    """`workflow_dispatch` declares few of them; what it doesn't is null: `''`, `0` and `false` at once."""
+    default = CALLED[name]["default"]
+    # A default that is true needs a test that null passes.
+    whole = (
+        f"format('{{0}}', inputs.{name}) != 'false'"
+        if default is True
+        else f"inputs.{name} || {literal(default)}"
+    )
+    assert places(name)
+    for place in places(name):
+        assert whole in place
+
+
+def test_what_can_be_given_by_hand_is_an_input_of_the_call_too() -> None:
+    assert set(BY_HAND) == {"pull-request", "sha", "packages", "test-expression", "shards"}
+    for name, given in BY_HAND.items():
+        assert given["type"] == CALLED[name]["type"]
+
+
+def test_one_job_names_the_environment_and_an_earlier_one_checks_that_environment() -> None:
+    assert [name for name, job in JOBS.items() if "environment" in job] == [SUBMITS]
+    (step,) = (step for step in JOBS["wait-for-label"]["steps"] if step.get("id") == "wait-for-label")
+    assert step["with"]["environment"] == JOBS[SUBMITS]["environment"]
+    assert "wait-for-label" in JOBS[SUBMITS]["needs"]
+
+
+@pytest.mark.parametrize(
+    ("job", "condition"),
+    [
+        ("build-image", "needs.wait-for-label.outputs.approved == 'true'"),
+        ("calculate-shards", "needs.wait-for-label.outputs.approved == 'true'"),
+        (SUBMITS, "needs.wait-for-label.outputs.approved == 'true'"),
+        (SUBMITS, "needs.build-image.result == 'success'"),
+        (SUBMITS, "needs.calculate-shards.result == 'success'"),
+        ("tag-image", "needs.gpu-tests-passed.outputs.verdict == 'passed'"),
+        ("tag-image", "needs.find-changed.outputs.trusted == 'true'"),
+    ],
+)
+def test_a_job_runs_only_if(job: str, condition: str) -> None:
+    """Each of these alone keeps it from running: they are joined by `&&`, and what is in brackets aside."""
+    outside = re.sub(r"\([^()]*(?:\([^()]*\)[^()]*)*\)", "()", JOBS[job]["if"])
+    assert "||" not in outside
+    assert condition in re.split(r"\s*&&\s*", outside.strip())
+
+
+def test_a_shard_that_fails_ends_no_other() -> None:
+    assert JOBS[SUBMITS]["strategy"]["fail-fast"] is False
+
+
+def test_the_job_that_runs_a_stranger_s_dockerfile_writes_nothing_others_read() -> None:
+    assert JOBS[RUNS_CODE]["cache-mode"] == "read"
+    assert set(JOBS[RUNS_CODE]["permissions"].values()) == {"read"}
+    assert "secrets.registry-password" not in str(JOBS[RUNS_CODE])
