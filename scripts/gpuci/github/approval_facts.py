@@ -19,8 +19,9 @@ _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:Z|\+
 class Facts(NamedTuple):
     """What the table looks at. What was not asked for keeps its default, which approves nothing.
 
-    `label_event`: the event's label is ours. `affected`: the change can break a test. `head`: the commit is
-    the head of the pull request now; `open`: that is open now. `user`: the actor is a person, not an app.
+    `label_event`: the event's label is ours; None: nobody knows, as the name of ours is not known.
+    `configured`: there is a configuration. `affected`: the change can break a test. `head`: the commit
+    is the head of the pull request now; `open`: that is open now. `user`: the actor is a person, not an app.
     `role`: what people call the actor's permission, for texts. `quiet`: whether the label was set long enough
     after the commit was pushed. `recorded`: an approval stands on this commit; `appeared`: it came while this
     run waited. `status`: state of the commit's status `gpuci`, empty if none. `environment`: what is wrong
@@ -31,7 +32,8 @@ class Facts(NamedTuple):
     event: str
     pull_request: bool = False
     action: str = ""
-    label_event: bool = False
+    label_event: bool | None = False
+    configured: bool = False
     rerun: bool = False
     affected: bool = True
     fork: bool = False
@@ -53,15 +55,21 @@ class Facts(NamedTuple):
     quiet_seconds: float = 0.0
 
 
-def facts_of(subject: Subject, label: str, *, affected: bool, quiet_seconds: float, remove: bool) -> Facts:
-    """What the event alone tells. The payload of a first attempt is of just now, that of a re-run is not."""
+def facts_of(
+    subject: Subject, label: str, *, configured: bool, affected: bool, quiet_seconds: float, remove: bool
+) -> Facts:
+    """What the event alone tells. The payload of a first attempt is of just now, that of a re-run is not.
+
+    `label` is empty if its name is not known.
+    """
     pull = subject.pull_request
     first = subject.run_attempt == 1
     return Facts(
         event=subject.event,
         pull_request=pull is not None,
         action=subject.action,
-        label_event=subject.label == label,
+        label_event=subject.label == label if label else None,
+        configured=configured,
         rerun=not first,
         affected=affected,
         fork=subject.fork,
@@ -90,12 +98,12 @@ def asks(facts: Facts) -> bool:
     """Whether the event says of a pull request's commit: test this one."""
     if facts.event == "workflow_dispatch":
         return facts.pull_request
-    return is_pull_event(facts) and facts.action == "labeled" and facts.label_event
+    return is_pull_event(facts) and facts.action == "labeled" and facts.label_event is True
 
 
 def revokes(facts: Facts) -> bool:
-    """Whether the event takes an approval back; an old payload does not."""
-    off = facts.action == "unlabeled" and facts.label_event
+    """Whether the event takes an approval back; an old payload does not. A label that may be ours does."""
+    off = facts.action == "unlabeled" and facts.label_event is not False
     return is_pull_event(facts) and off and not facts.rerun and not is_foreign(facts)
 
 
@@ -103,7 +111,7 @@ def may_wait(facts: Facts) -> bool:
     """Whether an approval of the commit can still come and would count for this run."""
     event = is_pull_event(facts) and not facts.rerun and not is_foreign(facts)
     idle = not asks(facts) and not revokes(facts) and not facts.recorded
-    return event and idle and facts.affected and facts.open
+    return event and idle and facts.configured and facts.affected and facts.open
 
 
 def came_while_waiting(facts: Facts) -> bool:

@@ -90,9 +90,24 @@ NOT_ASKED: tuple[Row, ...] = (
     Row(
         "revoked",
         "our label was taken off",
-        revokes,
+        lambda f: revokes(f) and f.label_event is True,
         "@{actor} took the label {label} off",
         record="revoke",
+    ),
+    Row(
+        "revoked-by-any-label",
+        "a label was taken off, and nobody knows which is ours: find-changed failed, no input `label`",
+        revokes,
+        "@{actor} took a label off, and without the configuration any may be the one that approved",
+        "repair what find-changed tells; then approve the commit anew, if it was another label",
+        record="revoke",
+    ),
+    Row(
+        "no-configuration",
+        "find-changed failed, and our label was not taken off",
+        lambda f: not f.configured,
+        "find-changed told no configuration to go by",
+        "repair what find-changed tells",
     ),
     Row(
         "nothing-affected",

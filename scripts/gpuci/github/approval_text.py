@@ -40,7 +40,8 @@ def status_text(decision: Decision, facts: Facts, number: int | None) -> str:
     """The description of the pending status `gpuci`."""
     if decision.approved:
         return f"{one_line(decision.reason).partition(',')[0]}; the tests run"
-    return f"waits for approval: label {facts.label}, or gpuci approve {number}"
+    label = f"label {facts.label}" if facts.label else "the label"
+    return f"waits for approval: {label}, or gpuci approve {number}"
 
 
 def log_line(decision: Decision, sha: str) -> str:
@@ -85,6 +86,8 @@ def _doors(facts: Facts, place: Place, number: int) -> Iterator[str]:
     yield ""
     label = (
         f"sets the label {inline_code(facts.label)}, {facts.quiet_seconds:g} s or more after the last push"
+        if facts.configured
+        else "sets the label that asks for the tests"
     )
     by_hand = (
         f"runs `gpuci approve {number} {place.head}`",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuci.errors import ConfigError
 from gpuci.github.step import Step
@@ -28,8 +28,9 @@ MOST_WAIT_SECONDS = 3600
 
 @dataclass(frozen=True)
 class ApprovalInput:
-    """What a run of wait-for-label is told."""
+    """What a run of wait-for-label is told. `label` is empty if no configuration tells it."""
 
+    configured: bool
     label: str
     quiet_seconds: float
     wait_seconds: float
@@ -41,25 +42,46 @@ class ApprovalInput:
     sha: str
 
 
+class _Label(NamedTuple):
+    """What a configuration says of the label; without one nothing is known of it."""
+
+    name: str = ""
+    quiet_seconds: float = 0.0
+    wait_seconds: float = 0.0
+    remove_on_push: bool = False
+
+
 def read(step: Step) -> ApprovalInput:
-    """Raises ConfigError for what makes no sense. A run waits an hour at most: it occupies a runner."""
-    config = config_input.config_of(step.value("CONFIGURATION"))
-    name = config.label.get("name")
-    if not isinstance(name, str) or not name:
-        raise ConfigError("label.name of the configuration is empty", then=AS_IT_IS)
-    quiet = _seconds("quiet-seconds", config.label.get("quiet-seconds"))
-    wait = _seconds("wait-seconds", config.label.get("wait-seconds"))
+    """Raises ConfigError for what makes no sense. A run waits an hour at most: it occupies a runner.
+
+    When a label is taken off there may be no configuration, as find-changed failed: an approval has to end
+    nevertheless.
+    """
+    text = step.value("CONFIGURATION")
+    configured = text != "" or step.event().get("action") != "unlabeled"
+    label = _label(text) if configured else _Label()
     return ApprovalInput(
-        label=step.value("LABEL") or name,
-        quiet_seconds=quiet,
-        wait_seconds=min(step.number("WAIT_SECONDS", 0) or wait, MOST_WAIT_SECONDS),
-        remove_on_push=config.label.get("remove-on-push") is not False,
+        configured=configured,
+        label=step.value("LABEL") or label.name,
+        quiet_seconds=label.quiet_seconds,
+        wait_seconds=min(step.number("WAIT_SECONDS", 0) or label.wait_seconds, MOST_WAIT_SECONDS),
+        remove_on_push=label.remove_on_push,
         affected=step.flag("AFFECTED", True),
         environment=step.value("ENVIRONMENT", "gpu"),
         accept_unprotected=step.flag("ACCEPT_UNPROTECTED_ENVIRONMENT"),
         pull_request=step.value("PULL_REQUEST"),
         sha=step.value("SHA"),
     )
+
+
+def _label(text: str) -> _Label:
+    label = config_input.config_of(text).label
+    name = label.get("name")
+    if not isinstance(name, str) or not name:
+        raise ConfigError("label.name of the configuration is empty", then=AS_IT_IS)
+    quiet = _seconds("quiet-seconds", label.get("quiet-seconds"))
+    wait = _seconds("wait-seconds", label.get("wait-seconds"))
+    return _Label(name, quiet, wait, label.get("remove-on-push") is not False)
 
 
 def _seconds(name: str, value: Any) -> float:

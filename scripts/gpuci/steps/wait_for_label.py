@@ -83,6 +83,7 @@ def _of_event(work: _Work) -> Facts:
     return facts_of(
         work.subject,
         given.label,
+        configured=given.configured,
         affected=given.affected,
         quiet_seconds=given.quiet_seconds,
         remove=given.remove_on_push,
@@ -196,7 +197,7 @@ def _answer(work: _Work, decision: Decision, facts: Facts) -> int:
     if decision.fault:
         step.error(f"{decision.reason}\n{decision.advice}", title="gpuci wait-for-label")
         return EXIT_CODES["config_error"]
-    if asks(facts) and not decision.approved and facts.affected:
+    if (asks(facts) or not facts.configured) and not decision.approved and facts.affected:
         step.warning(f"{decision.reason}\n{decision.advice}", title="gpuci wait-for-label")
     return 0
 

@@ -128,18 +128,39 @@ def re_run(stage: Stage) -> list[Ran]:
     return [first, again, late]
 
 
+def approve(stage: Stage, sha: str) -> None:
+    """The record of an approval, as an earlier run left it."""
+    record = {"context": "gpuci/approved", "state": "success", "description": "approved by @maria (label)"}
+    creator = {"login": "github-actions[bot]", "type": "Bot"}
+    stage.repository.statuses[sha] = [{"id": 1, "created_at": LABELED, "creator": creator, **record}]
+
+
 @scenario("revoked")
 def revoked(stage: Stage) -> list[Ran]:
     """The label is taken off: the record of the approval is taken back."""
     pull = stage.open_pull(touch(stage, SHARED))
-    record = {"context": "gpuci/approved", "state": "success", "description": "approved by @maria (label)"}
-    creator = {"login": "github-actions[bot]", "type": "Bot"}
-    stage.repository.statuses[pull.head_sha] = [
-        {"id": 1, "created_at": LABELED, "creator": creator, **record}
-    ]
+    approve(stage, pull.head_sha)
     ran = stage.run(events.pull_request(stage.repository, pull, "unlabeled", "wim"))
     refused(stage, ran, pull.head_sha, "revoked", "wim took the label run-gpu-tests off")
     assert approved(stage, pull.head_sha) == "failure"
+    return [ran]
+
+
+@scenario("revoked-without-configuration", packages="no list")
+def revoked_without_configuration(stage: Stage) -> list[Ran]:
+    """The label is taken off while the default branch's configuration is broken: the record is taken back."""
+    pull = stage.open_pull(touch(stage, SHARED))
+    approve(stage, pull.head_sha)
+    ran = stage.run(events.pull_request(stage.repository, pull, "unlabeled", "wim"))
+    assert ran.results["find-changed"] == {"failure"}, told(ran)
+    door = ran.job("wait-for-label")
+    assert (door.result, door.outputs["decision"], door.outputs["approved"]) == (
+        "success", "revoked-by-any-label", "false",
+    ), told(ran)  # fmt: skip
+    assert "without the configuration any may be the one" in door.summary
+    assert {"build-image", "calculate-shards", "gpu-tests"}.isdisjoint(ran.results), told(ran)
+    assert approved(stage, pull.head_sha) == "failure"
+    assert stage.submitted() == []
     return [ran]
 
 

@@ -24,24 +24,27 @@ KINDS = [
     ("merge_group", False),
     ("schedule", False),
 ]
-ACTIONS = [
+ACTIONS: list[tuple[str, bool | None]] = [
     ("labeled", True),
     ("labeled", False),
     ("unlabeled", True),
     ("unlabeled", False),
+    ("unlabeled", None),
+    ("labeled", None),
     ("synchronize", False),
     ("opened", False),
 ]
 BOTH = (False, True)
 YES_NO = [
     "rerun", "affected", "fork", "head", "open", "user", "writer", "recorded", "appeared", "unprotected",
-    "labeled",
+    "labeled", "configured",
 ]  # fmt: skip
 
 
-def facts(kind: tuple[str, bool], action: tuple[str, bool], **values: Any) -> Facts:
+def facts(kind: tuple[str, bool], action: tuple[str, bool | None], **values: Any) -> Facts:
     """Facts from the dimensions of the product, in which three are plainer than in the product's code."""
     plain = {key: values[key] for key in values if key not in ("writer", "unprotected")}
+    plain.setdefault("configured", True)
     return Facts(
         event=kind[0],
         pull_request=kind[1],
@@ -64,7 +67,12 @@ def product(kind: tuple[str, bool]) -> Iterator[Facts]:
 
 
 def asked_by_label(f: Facts) -> bool:
-    return f.event.startswith("pull_request") and f.action == "labeled" and f.label_event
+    return f.event.startswith("pull_request") and f.action == "labeled" and f.label_event is True
+
+
+def unlabeled(f: Facts) -> bool:
+    """Our label was taken off, or one that may be ours."""
+    return f.event.startswith("pull_request") and f.action == "unlabeled" and f.label_event in (True, None)
 
 
 def asked(f: Facts) -> bool:
@@ -81,12 +89,11 @@ def approves(f: Facts) -> bool:
 
 def runs(f: Facts) -> bool:
     """The one statement of what reaches the cluster."""
-    if not f.affected or f.environment or (f.event == "pull_request" and f.fork):
+    if not f.configured or not f.affected or f.environment or (f.event == "pull_request" and f.fork):
         return False
     trusted = f.event in ("push", "merge_group", "schedule", "workflow_dispatch") and not f.pull_request
     again = asked(f) and f.rerun and f.head and f.recorded
-    revoked = f.action == "unlabeled" and f.label_event
-    waited = f.event.startswith("pull_request") and not asked(f) and not revoked
+    waited = f.event.startswith("pull_request") and not asked(f) and not unlabeled(f)
     came = waited and not f.rerun and f.appeared and f.head and f.open
     return trusted or again or came or approves(f)
 
@@ -95,8 +102,7 @@ def runs(f: Facts) -> bool:
 def test_who_may_run_over_the_whole_product(kind: tuple[str, bool]) -> None:
     for one in product(kind):
         decision = decide(one)
-        taken_back = one.event.startswith("pull_request") and one.action == "unlabeled" and one.label_event
-        taken_back &= not one.rerun and not (one.event == "pull_request" and one.fork)
+        taken_back = unlabeled(one) and not one.rerun and not (one.event == "pull_request" and one.fork)
         assert decision.approved == runs(one), (one, decision.row)
         assert (decision.record == "approve") == (runs(one) and approves(one)), one
         assert (decision.record == "revoke") == taken_back, one
@@ -169,7 +175,8 @@ def test_who_has_write_access(permission: str, writes: bool) -> None:
 def test_what_is_not_known_is_refused() -> None:
     """Facts without the answers of the API, and an event that nobody thought of."""
     assert decide(facts(KINDS[1], ACTIONS[0])).row == "closed"
-    assert decide(Facts("repository_dispatch")).row == "unknown"
+    assert decide(Facts("repository_dispatch")).row == "no-configuration"
+    assert decide(Facts("repository_dispatch", configured=True)).row == "unknown"
     assert not decide(Facts("repository_dispatch", pull_request=True, head=True, open=True)).approved
 
 
@@ -197,6 +204,28 @@ LABELED = ("labeled", True)
         pytest.param(KINDS[1], LABELED, GOOD | {"recorded": True}, "approved-by-label", id="label-again"),
         pytest.param(KINDS[1], ("labeled", False), GOOD, "other-label", id="other-label"),
         pytest.param(KINDS[1], ("unlabeled", True), GOOD, "revoked", id="label-off"),
+        pytest.param(
+            KINDS[1],
+            ("unlabeled", None),
+            GOOD | {"configured": False},
+            "revoked-by-any-label",
+            id="label-off-without-find-changed",
+        ),
+        pytest.param(
+            KINDS[1],
+            ("unlabeled", False),
+            GOOD | {"configured": False},
+            "no-configuration",
+            id="other-label-off-without-find-changed",
+        ),
+        pytest.param(
+            KINDS[1],
+            ("unlabeled", None),
+            GOOD | {"configured": False, "rerun": True},
+            "no-configuration",
+            id="re-run-without-find-changed",
+        ),
+        pytest.param(KINDS[4], ("", False), {"configured": False}, "no-configuration", id="push-without"),
         pytest.param(KINDS[1], ("synchronize", False), GOOD | {"recorded": True}, "pushed", id="force-push"),
         pytest.param(KINDS[1], ("edited", False), GOOD | {"recorded": True}, "not-asked", id="edited"),
         pytest.param(KINDS[1], ("converted_to_draft", False), GOOD, "not-asked", id="draft"),
@@ -229,7 +258,7 @@ LABELED = ("labeled", True)
     ],
 )  # fmt: skip
 def test_the_cases_have_names(
-    kind: tuple[str, bool], action: tuple[str, bool], values: dict[str, Any], row: str
+    kind: tuple[str, bool], action: tuple[str, bool | None], values: dict[str, Any], row: str
 ) -> None:
     assert decide(facts(kind, action, **values)).row == row
 
@@ -255,7 +284,7 @@ def labeled(attempt: str = "1", **changes: Any) -> Facts:
     }
     environ = {"GITHUB_REPOSITORY": "org/mono", "GITHUB_RUN_ATTEMPT": attempt}
     subject = subject_of("pull_request_target", payload, environ)
-    return facts_of(subject, "gpu", affected=True, quiet_seconds=10, remove=True)
+    return facts_of(subject, "gpu", configured=True, affected=True, quiet_seconds=10, remove=True)
 
 
 def test_the_event_alone_approves_nothing() -> None:
@@ -283,10 +312,21 @@ def test_a_draft_counts_as_any_other() -> None:
         (("opened", False), {"open": False}, False),
         (("opened", False), {"rerun": True}, False),
         (("opened", False), {"affected": False}, False),
+        (("opened", False), {"configured": False}, False),
         (("unlabeled", True), {}, False),
         (LABELED, {"quiet": "broken"}, False),
     ],
-    ids=["opened", "pushed", "approved-before", "closed", "re-run", "docs-only", "label-off", "refused"],
+    ids=[
+        "opened",
+        "pushed",
+        "approved-before",
+        "closed",
+        "re-run",
+        "docs-only",
+        "unknown",
+        "label-off",
+        "refused",
+    ],
 )
 def test_a_run_waits_only_for_what_can_still_come(
     action: tuple[str, bool], values: dict[str, Any], waits: bool

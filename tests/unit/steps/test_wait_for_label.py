@@ -309,6 +309,44 @@ def test_the_label_off_and_on_again(world: World, recorded: str, labels: list[st
     assert found[0] == state
 
 
+@pytest.mark.parametrize(
+    ("ours", "taken", "row", "state"),
+    [
+        ("", "run-gpu-tests", "revoked-by-any-label", "failure"),
+        ("", "bug", "revoked-by-any-label", "failure"),
+        ("gpu", "gpu", "revoked", "failure"),
+        ("gpu", "bug", "no-configuration", "success"),
+    ],
+    ids=["unknown", "unknown-another", "by-the-input", "another"],
+)
+def test_an_approval_can_be_taken_back_when_find_changed_failed(
+    world: World, capsys: pytest.CaptureFixture[str], ours: str, taken: str, row: str, state: str
+) -> None:
+    """No output of find-changed is there, and the label that is left on says nothing."""
+    approve(world)
+    world.inputs |= {"CONFIGURATION": "", "AFFECTED": "", "LABEL": ours, "WAIT_SECONDS": "600"}
+    code, outputs = world.run(world.pull_event("unlabeled", taken, sender="tri"))
+    assert (code, outputs["approved"], outputs["decision"]) == (0, "false", row)
+    assert world.newest("gpuci/approved") == (
+        ("failure", "revoked by @tri") if state == "failure" else ("success", "approved by @ada (label)")
+    )
+    assert "without the configuration any may be" in outputs["reason"] or row != "revoked-by-any-label"
+    assert "::warning" in capsys.readouterr().out
+    assert f"gpuci approve 12 {HEAD}" in world.summary()
+    assert world.newest("gpuci") == (
+        "pending",
+        f"waits for approval: {'label gpu' if ours else 'the label'}, or gpuci approve 12",
+    )
+
+
+@pytest.mark.parametrize("action", ["labeled", "opened", "synchronize"])
+def test_nothing_else_comes_of_a_run_without_a_configuration(world: World, action: str) -> None:
+    world.inputs["CONFIGURATION"] = ""
+    with pytest.raises(ConfigError, match="configuration is empty"):
+        world.run(world.pull_event(action))
+    assert world.server.requests == []
+
+
 def test_an_approval_is_taken_back_also_where_no_test_can_be_affected(world: World) -> None:
     world.put("gpuci/approved", "success", "approved by @ada (label)")
     world.inputs["AFFECTED"] = "false"
