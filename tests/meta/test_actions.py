@@ -124,6 +124,20 @@ def test_a_workflow_keeps_the_rules(path: Path) -> None:
         assert list(rules.secrets_stay(steps)) == []
 
 
+def test_few_findings_of_zizmor_are_ignored_and_each_with_a_reason() -> None:
+    """Behind it, or in a comment right above; no file of settings ignores others."""
+    ignored = []
+    for path in (ROOT, *FILES, *WORKFLOWS, *EXAMPLES):
+        lines = ["", *path.read_text().splitlines()]
+        for above, line in zip(lines, lines[1:], strict=False):
+            if match := re.search(r"# zizmor: ignore\[[a-z-]+\](.*)", line):
+                ignored.append((name(path), match[1].strip() or above.partition("#")[2].strip()))
+    assert len(ignored) <= 5
+    assert all(reason for _, reason in ignored), ignored
+    settings = ("zizmor.yml", "zizmor.yaml", "actionlint.yml", "actionlint.yaml")
+    assert [file for file in settings if list(CLONE.glob(file)) + list(CLONE.glob(f".github/{file}"))] == []
+
+
 def test_the_gate_needs_every_job() -> None:
     assert list(rules.gate_needs_all(load(GPU), "gpu-tests-passed")) == []
 
