@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -129,7 +130,7 @@ def test_few_findings_of_zizmor_are_ignored_and_each_with_a_reason() -> None:
     ignored = []
     for path in (ROOT, *FILES, *WORKFLOWS, *EXAMPLES):
         lines = ["", *path.read_text().splitlines()]
-        for above, line in zip(lines, lines[1:], strict=False):
+        for above, line in itertools.pairwise(lines):
             if match := re.search(r"# zizmor: ignore\[[a-z-]+\](.*)", line):
                 ignored.append((name(path), match[1].strip() or above.partition("#")[2].strip()))
     assert len(ignored) <= 5
