@@ -28,16 +28,17 @@ def build_report(
     setup_seconds: float,
     elsewhere: bool = False,
     warnings: Sequence[str] = (),
+    part: bool = False,
 ) -> Report:
     """Reconcile, judge and sum up a run.
 
     `runs` are all tries of all shards; `seconds` is the wall time of the run without the set-up, and
-    `elsewhere` says that another job runs the cpu units.
+    `elsewhere` says that another job runs the cpu units, `part` that other jobs run the other shards.
     """
     own = Ownership(plan)
     facts = gather(own, runs)
     results = conclude(plan, own, facts, elsewhere=elsewhere)
-    verdict, reason = run_verdict(plan, results, runs)
+    verdict, reason = run_verdict(plan, results, runs, part=part)
     return Report(
         verdict=verdict,
         reason=reason,

@@ -62,12 +62,18 @@ SELECTION = "the selection (-k, node.pytest-args)"
 NOTHING_MATCHED = f"{SELECTION} matched no test"
 
 
-def run_verdict(plan: Plan, results: Sequence[TestResult], runs: Sequence[ShardRun]) -> RunVerdict:
-    """Decide the verdict of a run. `results` come from `reconcile`, `runs` are all tries of all shards."""
+def run_verdict(
+    plan: Plan, results: Sequence[TestResult], runs: Sequence[ShardRun], *, part: bool = False
+) -> RunVerdict:
+    """Decide the verdict of a run. `results` come from `reconcile`, `runs` are all tries of all shards.
+
+    `part`: these are some shards of a run. One may have nothing that is selected, or that does not skip;
+    whether the run tested anything is for who has all of them.
+    """
     shards = shard_verdicts(plan, results, runs)
     worst = min((shard.verdict for shard in shards), key=VERDICTS.index, default="passed")
     tests = judge_tests(results, shards)
-    verdict = decide(worst, tests)
+    verdict = decide(worst, Tests.GREEN if part and tests is Tests.NONE else tests)
     return RunVerdict(verdict, _reason(verdict, tests, results, shards))
 
 

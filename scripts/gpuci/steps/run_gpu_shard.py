@@ -76,6 +76,7 @@ def run(step: Step) -> int:
             setup_seconds=0.0,
             elsewhere=True,
             warnings=work.notes,
+            part=bool(given.shard),
         )
         _leave(work, runs, report)
     return EXIT_CODES[report.verdict]

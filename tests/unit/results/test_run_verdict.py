@@ -87,6 +87,21 @@ def test_a_selection_that_matches_nothing_is_told_apart(outcomes: list[str], rea
     assert run_verdict(PLAN, results_of(*outcomes), runs) == ("failed", reason)
 
 
+@pytest.mark.parametrize("outcomes", [[], ["skipped"], ["deselected"], ["deselected", "skipped"]])
+def test_one_shard_of_several_may_have_no_test_that_ran(outcomes: list[str]) -> None:
+    runs = [shard("passed"), shard("passed", 2)]
+    whole = run_verdict(PLAN, results_of(*outcomes), runs)
+    assert run_verdict(PLAN, results_of(*outcomes), runs, part=True) == ("passed", whole.reason)
+
+
+@pytest.mark.parametrize("says", VERDICTS)
+@pytest.mark.parametrize("outcome", ["passed", "failed", "skipped"])
+def test_a_part_of_a_run_is_else_judged_like_all_of_it(says: str, outcome: str) -> None:
+    runs = [shard("passed"), shard(says, 2)]
+    whole, part = (run_verdict(PLAN, results_of(outcome), runs, part=part) for part in (False, True))
+    assert part == (("passed", whole.reason) if (outcome, says) == ("skipped", "passed") else whole)
+
+
 def test_where_a_shard_says_why_no_test_ran_that_is_the_reason() -> None:
     runs = [shard("config_error", reason="no key"), shard("config_error", 2, reason="no key")]
     said = run_verdict(PLAN, results_of("not_finished"), runs)

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from gpuci.cli import main
 from gpuci.config.model import Config
 from gpuci.errors import ConfigError
 from gpuci.github.step import Step
-from gpuci.model import Report
+from gpuci.model import Plan, Report, ShardRun
 from gpuci.results import runs_document
 from gpuci.results.build import build_report
 from gpuci.steps import clean_up_gpu_shard, run_gpu_shard, shard_plan
@@ -113,6 +113,20 @@ def test_a_signal_while_results_are_written_costs_none(
         "report.json",
         "runs.json",
     ]
+
+
+@pytest.mark.parametrize(("shard", "code"), [("all", 1), ("1", 0)])
+def test_whether_any_test_ran_is_asked_of_all_shards_together(
+    shard: str, code: int, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An expression may fit no test of a shard, and its other tests may all skip: the gate sees the rest."""
+
+    def nothing_ran(plan: Plan, runs: object, **options: Any) -> Report:
+        skipped = tuple(ShardRun(one.index, (), {"verdict": "passed"}) for one in plan.shards)
+        return build_report(replace(plan, units=(), shards=()), skipped, **options)
+
+    monkeypatch.setattr(run_gpu_shard, "build_report", nothing_ran)
+    assert run_gpu_shard.run(step_of({**environ, "GPUCI_SHARD": shard})) == code
 
 
 @dataclass
@@ -224,9 +238,9 @@ def test_a_plan_that_another_job_put_there_is_refused(github: OnGitHub, tmp_path
     plan = json.loads(path.read_text())
     plan["config"]["slurm"]["credential-command"] = ["cat"]
     path.write_text(json.dumps(plan))
-    with pytest.raises(ConfigError, match="not the plan that calculate-shards made"):
+    with pytest.raises(ConfigError, match="not what calculate-shards made"):
         github.run(GPUCI_PLAN_DIGEST=digest)
-    with pytest.raises(ConfigError, match="not the plan that calculate-shards made"):
+    with pytest.raises(ConfigError, match="not what calculate-shards made"):
         clean_up_gpu_shard.run(step_of({**github.environ, "GPUCI_PLAN_DIGEST": digest}))
     assert not (tmp_path / "out").exists()
 
