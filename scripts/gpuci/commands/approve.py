@@ -117,7 +117,9 @@ def _show(repository: str, pull: PullRequest, document: Mapping[str, Any]) -> No
     say(f"head: {pull.head_sha}")
     page = str(document.get("html_url", ""))
     if page.startswith("https://"):
-        say(f"look at it: {page}/files")
+        # Up to this commit: the pull request's own page shows whatever is pushed while somebody reads it, and
+        # the commit that is confirmed here can be the head again by then.
+        say(f"look at it: {page}/files/{pull.head_sha}")
 
 
 def _check(pull: PullRequest, wanted: str) -> None:

@@ -19,7 +19,7 @@ from gpuci.discovery.roots import expand
 from gpuci.durations import read as duration_file
 from gpuci.durations.parse import Durations
 from gpuci.errors import ConfigError
-from gpuci.execution.directories import read_document, write_document
+from gpuci.execution.directories import write_document
 from gpuci.execution.slurm.limits import limits_of
 from gpuci.github.step import Step
 from gpuci.model import Manifest, Plan
@@ -30,7 +30,7 @@ from gpuci.reporting.text import plural
 from gpuci.repository.fetch import Repository
 from gpuci.repository.unpack import unpack
 from gpuci.steps import plan_input
-from gpuci.steps.plan_file import digest_of
+from gpuci.steps.plan_file import digest_of, read_left
 from gpuci.steps.plan_input import PlanInput
 
 VARIABLES = plan_input.VARIABLES
@@ -97,7 +97,10 @@ def _changes(given: PlanInput) -> Changes | None:
     """What find-changed found; None if nobody asked it. Raises ConfigError."""
     if not given.changes:
         return None
-    changes = from_document(read_document(Path(given.changes), then="run find-changed first"))
+    left = read_left(
+        Path(given.changes), given.changes_digest, maker="find-changed", then="run find-changed first"
+    )
+    changes = from_document(left)
     if changes.head != given.sha:
         raise ConfigError(
             f"changes.json is of the commit {changes.head}, and the plan is for {given.sha}",

@@ -18,16 +18,19 @@ from gpuci.github.client import client_of
 from gpuci.github.events import subject_of, with_pull_request
 from gpuci.github.model import Subject
 from gpuci.github.step import Step
+from gpuci.github.use import use_of
 from gpuci.reporting import changes_markdown, changes_text
 from gpuci.steps import configuration
 from gpuci.steps.changed_base import configuration_ref
 from gpuci.steps.changed_tree import Remote, changes_of, remote_of
+from gpuci.steps.plan_file import digest_of
 
 # It travels as one environment variable, which Linux limits to 128 KiB (MAX_ARG_STRLEN, execve(2)), and in
 # the gate's input once more as a text within JSON.
 CONFIGURATION_CHARACTERS = 64_000
 
 VARIABLES: Mapping[str, str] = {
+    "GPUCI_NAME": "the name of this use, where a repository has several",
     "GPUCI_CONFIG": "configuration files below root, one a line; later ones lie over earlier ones",
     "GPUCI_ROOT": "the directory of the repository that holds .github/gpuci.yml",
     "GPUCI_PULL_REQUEST": "for workflow_dispatch, the number of the pull request to test",
@@ -38,6 +41,7 @@ VARIABLES: Mapping[str, str] = {
 
 def run(step: Step) -> int:
     """Answer what the jobs behind this one are about; raises GpuciError."""
+    step.output("prefix", use_of(step.value("NAME")).prefix)
     names = configuration.file_names(step.value("CONFIG"))
     subject = _subject(step)
     remote = remote_of(step, subject.repository, _root(step))
@@ -100,6 +104,7 @@ def _answer(step: Step, subject: Subject, config: Config, changes: Changes) -> N
     step.output("packages", json.dumps(list(changes.packages)))
     step.output("affected", _truth(changes.affected))
     step.output("changes", str(path))
+    step.output("changes-digest", digest_of(path.read_bytes()))
 
 
 def _portable(config: Config) -> str:

@@ -19,6 +19,7 @@ VARIABLES: Mapping[str, str] = {
     "GPUCI_SHA": "the full SHA to plan for",
     "GPUCI_ROOT": "the directory of the repository that holds .github/gpuci.yml",
     "GPUCI_CHANGES": "path of changes.json; empty: every test is due",
+    "GPUCI_CHANGES_DIGEST": "sha256:… of changes.json; another file is refused then",
     "GPUCI_PACKAGES": "directories or globs, separated by spaces or as a JSON list",
     "GPUCI_TEST_EXPRESSION": "as pytest -k",
     "GPUCI_SHARDS": "number of shards; 0: the plan decides",
@@ -35,6 +36,7 @@ class PlanInput:
     sha: str
     root: str
     changes: str
+    changes_digest: str
     shards: int | None
     event: str
 
@@ -56,6 +58,7 @@ def read(environ: Mapping[str, str]) -> PlanInput:
         sha=full_sha(values["SHA"]),
         root=values["ROOT"] or ".",
         changes=values["CHANGES"],
+        changes_digest=values["CHANGES_DIGEST"],
         shards=shards or None,
         event=environ.get("GITHUB_EVENT_NAME") or "manual",
     )

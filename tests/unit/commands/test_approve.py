@@ -70,7 +70,7 @@ def test_a_commit_that_is_not_named_is_shown_and_asked_for(
     monkeypatch.setattr("sys.stdin", Terminal(answer))
     assert main(["approve", "#12"]) == code
     told = capsys.readouterr().err
-    assert "look at it: https://github.com/org/mono/pull/12/files" in told
+    assert f"look at it: https://github.com/org/mono/pull/12/files/{HEAD} " in " ".join(told.split())
     assert HEAD in told
     assert "eve/mono, a fork" in told
     assert "##[" not in told

@@ -176,6 +176,16 @@ def test_changes_of_another_commit_are_refused(commit: Commit) -> None:
         calculate_shards.run(commit.step(changes=path))
 
 
+def test_changes_that_another_job_put_there_are_refused(commit: Commit) -> None:
+    """With `packages` empty no test would be due, and the check green."""
+    path = Path(write_changes(commit, everything=True))
+    digest = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    assert calculate_shards.run(commit.step(changes=str(path), changes_digest=digest)) == 0
+    write_changes(commit, everything=False, packages=())
+    with pytest.raises(ConfigError, match="not what find-changed made"):
+        calculate_shards.run(commit.step(changes=str(path), changes_digest=digest))
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "gpuci/changes/1"}'])
 def test_changes_that_are_broken_are_refused(commit: Commit, text: str) -> None:
     path = commit.directory / "broken.json"

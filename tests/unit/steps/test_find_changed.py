@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -137,6 +138,8 @@ class World:
             outputs[name] = json.loads(outputs[name])
         document = json.loads(Path(outputs["changes"]).read_bytes())
         jsonschema.validate(document, load_schema("changes"))
+        digest = hashlib.sha256(Path(outputs["changes"]).read_bytes()).hexdigest()
+        assert outputs["changes-digest"] == f"sha256:{digest}"
         return {**outputs, "document": document}
 
 
