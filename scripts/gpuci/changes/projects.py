@@ -27,9 +27,8 @@ _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _DECLARES = re.compile(r"depend|requires|sources|constraints|extras|overrides", re.IGNORECASE)
 _NO_PATH = re.compile(r"[^\w.@+/-]+")
 _QUOTED = re.compile(r"[\"'](\.\.?/[^\"'\n]*)[\"']")
-_PLUGIN = re.compile(
-    r"\bpytest11\b"
-)  # the group of entry points that pytest loads (its docs, "Writing plugins")
+# The group of entry points that pytest loads (its docs, "Writing plugins"); or all stand in another file.
+_PLUGIN = re.compile(r"\bpytest11\b|\bentry[-_]points\s*=\s*file:")
 _SETUP_CFG_NAME = re.compile(r"^\[metadata\][^\[]*?^name\s*[=:]\s*([\w.-]+)\s*$", re.MULTILINE)
 _SETUP_PY_NAME = re.compile(r"\bname\s*=\s*[\"']([\w.-]+)[\"']")
 _PYTHONPATH = re.compile(r"\bpythonpath\s*[=:]\s*(\[[^\][]*\]|.*(?:\n[ \t]+.*)*)")
@@ -63,6 +62,7 @@ def project(path: str, files: Mapping[str, bytes]) -> Project:
     standard, poetry = toml.table(document, "project"), toml.table(document, "tool", "poetry")
     return replace(
         found,
+        plugin=found.plugin or "entry-points" in _dynamic(standard),
         name=_name([standard.get("name"), poetry.get("name"), found.name]),
         needs=frozenset(_needs(document)),
         unknown=_unknown(standard, poetry),
@@ -76,12 +76,15 @@ def _name(said: Iterable[Any]) -> str:
 def _unknown(standard: dict[str, Any], poetry: dict[str, Any]) -> str:
     if "dependencies" in poetry:
         return ""
-    dynamic = standard.get("dynamic", [])
-    if isinstance(dynamic, list) and {"dependencies", "optional-dependencies"} & {
-        str(one) for one in dynamic
-    }:
+    if {"dependencies", "optional-dependencies"} & _dynamic(standard):
         return "its dependencies are dynamic: pyproject.toml does not tell them"
     return "" if standard else "its pyproject.toml has no table [project] to tell what it depends on"
+
+
+def _dynamic(standard: dict[str, Any]) -> set[str]:
+    """What is told elsewhere, or made when the project is built (PEP 621)."""
+    dynamic = standard.get("dynamic", [])
+    return {str(one) for one in dynamic} if isinstance(dynamic, list) else set()
 
 
 def _needs(document: Any, declared: bool = False) -> Iterator[str]:

@@ -151,6 +151,12 @@ def test_names_stand_in_other_files_too(files: dict[str, bytes], name: str, alia
         ("pyproject.toml", "[project.entry-points.pytest11]\nx = 'x'", True),
         ("pyproject.toml", "[project.entry-points]\n'pytest11' = {x = 'x'}", True),
         ("pyproject.toml", "[tool.poetry.plugins.pytest11]\nx = 'x'", True),
+        ("setup.cfg", "[options]\nentry_points = file: entry_points.txt\n", True),
+        ("setup.cfg", "[options.entry_points]\nconsole_scripts =\n  x = y:z\n", False),
+        pytest.param(
+            "pyproject.toml", "[project]\nname='a'\ndynamic=['entry-points']", True, marks=needs_toml
+        ),
+        ("pyproject.toml", "[project]\nname='a'\ndynamic=['version']", False),
         ("setup.cfg", "[options.entry_points]\npytest11 =\n  x = x", True),
         ("setup.py", "setup(entry_points={'pytest11': ['x = x']})", True),
         ("pyproject.toml", "[project.entry-points.pytest110]\nx = 'x'", False),

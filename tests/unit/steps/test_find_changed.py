@@ -174,6 +174,21 @@ def test_a_pull_request_is_compared_with_where_it_left_its_base(world: World) ->
     assert "packages/nets" in (world.directory / "summary").read_text()
 
 
+@pytest.mark.parametrize(("name", "prefix"), [("", "gpuci-"), ("docs", "gpuci.docs.")])
+def test_what_is_left_begins_with_the_name_of_the_use(world: World, name: str, prefix: str) -> None:
+    world.inputs["NAME"] = name
+    head = world.commit(TREE)
+    assert world.run(world.pull(head, head))["prefix"] == prefix
+
+
+def test_a_use_without_a_proper_name_ends_before_anything_is_fetched(world: World) -> None:
+    world.inputs["NAME"] = "Docs/2"
+    head = world.commit(TREE)
+    with pytest.raises(ConfigError, match="the input name is 'Docs/2'"):
+        world.run(world.pull(head, head))
+    assert world.server.requests == []
+
+
 def test_the_configuration_of_a_pull_request_is_the_default_branch_s(world: World) -> None:
     """What it proposes for itself does not count, and is a reason to run everything."""
     base = world.commit(TREE)
@@ -325,6 +340,7 @@ def test_no_pull_request_hides_what_it_changes(world: World, files: dict[str, st
 
 
 Links = dict[str, str]
+_ENTRY_POINTS = "name='ep'\ndynamic=['entry-points']\n[tool.setuptools.dynamic]\nentry-points.file='ep.txt'\n"
 # What is there already, links among it, and what the pull request changes.
 PREPARED: dict[str, tuple[dict[str, str | None], Links, dict[str, str | None]]] = {
     "what is ignored is a test's by a link": (
@@ -341,6 +357,11 @@ PREPARED: dict[str, tuple[dict[str, str | None], Links, dict[str, str | None]]] 
         {"docs/data/a.json": "1", "docs/more/x": "x"},
         {"docs/more/data": "../data", "packages/nets/tests/more": "../../../docs/more"},
         {"docs/data/a.json": "2"},
+    ),
+    "a plugin by a file of its own": (
+        {"tools/pyproject.toml": f"[project]\n{_ENTRY_POINTS}", "tools/ep.txt": "[console_scripts]\n"},
+        {},
+        {"tools/ep.txt": "[pytest11]\nep = ep\n"},
     ),
     "a link to all": ({"docs/a.py": "1"}, {"packages/nets/all": "../.."}, {"docs/a.py": "2"}),
 }
