@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpuci.model import Report, TestResult
+from gpuci.model import Report
 from gpuci.reporting import summary
+from gpuci.reporting.alike import Alike
 from gpuci.reporting.links import Links
 from gpuci.reporting.text import clean, clip, excerpt, one_line, plural
 
@@ -30,25 +31,36 @@ class Annotation(NamedTuple):
 
 def render(report: Report, links: Links) -> list[Annotation]:
     """The failing tests at their lines, then what did not finish, then warnings; at most MOST of a kind."""
-    errors = [_failure(result, links) for result in summary.failing(report)]
-    errors += [_unfinished(group) for group in summary.unfinished(report)]
-    warnings = [Annotation("warning", "gpuci", clip(one_line(text), 4 * WIDTH)) for text in report.warnings]
-    return [*_cut(errors, "failure"), *_cut(warnings, "warning")]
+    errors = [(_failure(group, links), group.tests) for group in summary.alike_failing(report)]
+    errors += [(_unfinished(group), len(group.results)) for group in summary.unfinished(report)]
+    warnings = [
+        (Annotation("warning", "gpuci", clip(one_line(text), 4 * WIDTH)), 1) for text in report.warnings
+    ]
+    return [*_cut(errors, "red test"), *_cut(warnings, "warning")]
 
 
-def _cut(found: Sequence[Annotation], noun: str) -> list[Annotation]:
+def _cut(found: Sequence[tuple[Annotation, int]], noun: str) -> list[Annotation]:
+    """`found`: each with the number of things that it is about."""
+    shown = [one for one, _count in found]
     if len(found) <= MOST:
-        return list(found)
-    left = plural(len(found) - MOST + 1, f"more {noun}")
-    rest = Annotation(found[0].kind, "gpuci", f"{left}: the summary of this job has them")
-    return [*found[: MOST - 1], rest]
+        return shown
+    left = plural(sum(count for _one, count in found[MOST - 1 :]), f"more {noun}")
+    rest = Annotation(shown[0].kind, "gpuci", f"{left}: the summary of this job has them")
+    return [*shown[: MOST - 1], rest]
 
 
-def _failure(result: TestResult, links: Links) -> Annotation:
+def _failure(group: Alike, links: Links) -> Annotation:
+    result = group.first
     told = excerpt(clean(result.output), OUTPUT_LINES).told() if result.output.strip() else []
     lines = [clip(line, WIDTH) for line in (one_line(result.message), *told)]
+    others = len(group.others)
     title = clip(one_line(f"{summary.label(result.outcome)}: {result.nodeid}"), WIDTH)
     text = "\n".join(line for line in lines if line.strip()) or summary.where_text(result)
+    if others:
+        title = f"{title} and {plural(others, 'more test')}"
+        names = [clip(one_line(other.nodeid), WIDTH) for other in group.others[: summary.NAMED]]
+        more = [f"and {others - summary.NAMED} more"] if others > summary.NAMED else []
+        text = "\n".join([text, f"The same error in {plural(others, 'more test')}:", *names, *more])
     file = links.path(result.file)
     return Annotation("error", title, text, file, (result.line or 0) if file else 0)
 

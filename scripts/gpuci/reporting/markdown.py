@@ -8,28 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpuci.model import Report, ShardReport, TestResult
-from gpuci.reporting import summary
+from gpuci.model import Report, ShardReport
+from gpuci.reporting import failing_markdown, summary
 from gpuci.reporting.links import Links
-from gpuci.reporting.text import (
-    clean,
-    clip,
-    clip_output,
-    duration,
-    excerpt,
-    fence,
-    guard,
-    inline_code,
-    one_line,
-    plural,
-    size,
-)
+from gpuci.reporting.text import duration, guard, plural, short_code, size, utf8_size
 from gpuci.results.verdict import shard_name
 
 LEAST_BYTES = 16_384
-OUTPUT_LINES = 60
-LINE_WIDTH = 400
-WHY_WIDTH = 200  # of why a test failed, to be seen before anything is opened
 SLOWEST = 10
 ROWS = 20
 _NOTE_BYTES = 200
@@ -50,36 +35,23 @@ def render(
     if limit_bytes < LEAST_BYTES:
         raise ValueError(f"a summary needs at least {LEAST_BYTES} bytes")
     head = _verdict(report) + "".join(f"{remark}\n\n" for remark in remarks)
-    room = limit_bytes - _size(head) - 3 * _NOTE_BYTES
+    room = limit_bytes - utf8_size(head) - _NOTE_BYTES
     sections = _sections(report)
     tail = _fit(sections, room)
-    failing = summary.failing(report)
-    shown = _fit((_failure(result, links) for result in failing), room - sum(map(_size, tail)))
-    title = f"### Failing tests ({len(failing)})\n\n" if failing else ""
-    cut = _cut_note(len(failing) - len(shown), "failing test")
-    cut_tail = _cut_note(len(sections) - len(tail), "section")
-    return guard("".join([head, title, *shown, cut, *tail, cut_tail]))
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
+    failing = failing_markdown.render(summary.alike_failing(report), links, room - sum(map(utf8_size, tail)))
+    cut = failing_markdown.cut_note(len(sections) - len(tail), "section")
+    return guard("".join([head, failing, *tail, cut]))
 
 
 def _fit(blocks: Iterable[str], room: int) -> list[str]:
     """The first blocks that fit into `room` bytes."""
     kept: list[str] = []
     for block in blocks:
-        room -= _size(block)
+        room -= utf8_size(block)
         if room < 0:
             break
         kept.append(block)
     return kept
-
-
-def _cut_note(missing: int, noun: str) -> str:
-    if not missing:
-        return ""
-    return f"{plural(missing, 'more ' + noun)} not shown: this summary is full. report.json has all.\n\n"
 
 
 def _verdict(report: Report) -> str:
@@ -91,33 +63,8 @@ def _verdict(report: Report) -> str:
         "",
     ]
     if not summary.said_by_counts(report):
-        lines += [_short(report.reason, 300), ""]
+        lines += [short_code(report.reason, 300), ""]
     return "\n".join([*lines, ""])
-
-
-def _short(text: str, width: int = LINE_WIDTH) -> str:
-    return inline_code(clip(one_line(text), width))
-
-
-def _failure(result: TestResult, links: Links | None) -> str:
-    output = excerpt(clean(result.output), OUTPUT_LINES)
-    shown = "\n".join(clip_output(line, LINE_WIDTH) for line in output.told())
-    why = f": {_short(result.message, WHY_WIDTH)}" if result.message else ""
-    parts = [
-        f"<details><summary>{_short(result.nodeid)} {summary.label(result.outcome)}{why}</summary>",
-        "",
-        f"{_place(result, links)} {_short(summary.where_text(result))}",
-        "",
-    ]
-    if output.lines:
-        parts += [fence(shown), ""]
-    return "\n".join([*parts, "</details>", "", ""])
-
-
-def _place(result: TestResult, links: Links | None) -> str:
-    place = _short(summary.place_text(result))
-    url = links.line_url(result.file, result.line) if links else ""
-    return f"[{place}]({url})" if url else place
 
 
 def _sections(report: Report) -> list[str]:
@@ -151,8 +98,9 @@ def _folded(section: str) -> str:
 def _unfinished(report: Report) -> str:
     groups = summary.unfinished(report)
     rows = [
-        f"| {summary.group_title(group)} | {_short(group.message, 100)} | {_short(first.nodeid, 100)} |"
-        for group, first in ((group, group.results[0]) for group in groups)
+        f"| {summary.group_title(group)} | {short_code(group.message, 100)}"
+        f" | {short_code(group.results[0].nodeid, 100)} |"
+        for group in groups
     ]
     return _table(
         f"Not finished ({sum(len(group.results) for group in groups)})", "tests | why | first", rows
@@ -171,11 +119,11 @@ def _tries(report: Report) -> str:
     if not text:
         return ""
     rows = [
-        f"- {_short(f'{shard_name(row.index)}, {summary.try_text(one)}', 200)}"
+        f"- {short_code(f'{shard_name(row.index)}, {summary.try_text(one)}', 200)}"
         for row in summary.tried_again(report)
         for one in row.history
     ]
-    return "\n".join([_short(text), "", *rows[:ROWS], *_more(rows), "", ""])
+    return "\n".join([short_code(text), "", *rows[:ROWS], *_more(rows), "", ""])
 
 
 def _gpu_time(report: Report) -> str:
@@ -192,13 +140,15 @@ def _gpu_memory(report: Report) -> str:
     peak = summary.highest_peak(report)
     if peak is None:
         return ""
-    return f"GPU memory: highest peak {size(peak.peak_memory_bytes or 0)} in {_short(peak.nodeid, 150)}\n\n"
+    return (
+        f"GPU memory: highest peak {size(peak.peak_memory_bytes or 0)} in {short_code(peak.nodeid, 150)}\n\n"
+    )
 
 
 def _coverage(report: Report) -> str:
     if not report.coverage:
         return ""
-    shown = ", ".join(_short(path, 150) for path in report.coverage[:ROWS])
+    shown = ", ".join(short_code(path, 150) for path in report.coverage[:ROWS])
     rest = f" and {len(report.coverage) - ROWS} more" if len(report.coverage) > ROWS else ""
     return f"Coverage data: {shown}{rest} ({summary.coverage_advice(report)})\n\n"
 
@@ -207,14 +157,14 @@ def _shard(row: ShardReport) -> str:
     times = " | ".join(map(duration, (row.planned_seconds, row.wall_seconds, row.queue_seconds)))
     name = str(row.index) if row.index else "cpu pool"
     common = row.verdict in summary.COMMON_VERDICTS
-    why = f" {_short(row.reason, 60)}" if row.reason and not common else ""
-    node = _short(row.node, 40) if row.node else ""
+    why = f" {short_code(row.reason, 60)}" if row.reason and not common else ""
+    node = short_code(row.node, 40) if row.node else ""
     return f"| {name} | {summary.label(row.verdict)}{why} | {row.tests} | {times} | {row.tries} | {node} |"
 
 
 def _slowest(report: Report) -> str:
     rows = [
-        f"| {duration(result.seconds)} | {_short(result.nodeid, 150)} |"
+        f"| {duration(result.seconds)} | {short_code(result.nodeid, 150)} |"
         for result in summary.slowest(report, SLOWEST)
     ]
     return _table("Slowest tests", "took | test", rows)
@@ -222,7 +172,7 @@ def _slowest(report: Report) -> str:
 
 def _left_out(report: Report, outcome: str) -> str:
     reasons = summary.left_out(report, outcome)
-    rows = [f"| {count} | {_short(reason or 'no reason given', 150)} |" for reason, count in reasons]
+    rows = [f"| {count} | {short_code(reason or 'no reason given', 150)} |" for reason, count in reasons]
     total = sum(count for _reason, count in reasons)
     return _table(f"{summary.label(outcome).capitalize()} ({total})", "tests | why", rows)
 
@@ -230,7 +180,8 @@ def _left_out(report: Report, outcome: str) -> str:
 def _needs(report: Report) -> str:
     differing = summary.differing(report)
     rows = [
-        f"| {_short(nodeid, 150)} | {_short(summary.need_text(need), 150)} |" for nodeid, need in differing
+        f"| {short_code(nodeid, 150)} | {short_code(summary.need_text(need), 150)} |"
+        for nodeid, need in differing
     ]
     title = f"Needs differ from the plan ({plural(len(rows), 'test')})"
     table = _table(title, "test | planned -> needed", rows)
@@ -239,7 +190,7 @@ def _needs(report: Report) -> str:
 
 def _without_cuda(report: Report) -> str:
     results = summary.without_cuda(report)
-    rows = [f"| {duration(result.seconds)} | {_short(result.nodeid, 150)} |" for result in results]
+    rows = [f"| {duration(result.seconds)} | {short_code(result.nodeid, 150)} |" for result in results]
     table = _table(f"On a GPU without using it ({plural(len(rows), 'test')})", "took | test", rows)
     return f"{table}{summary.without_cuda_advice(results)}\n\n" if table else ""
 
@@ -247,7 +198,7 @@ def _without_cuda(report: Report) -> str:
 def _listed(texts: Sequence[str], title: str, *head: str) -> str:
     if not texts:
         return ""
-    shown = [f"- {_short(text)}" for text in texts[:ROWS]]
+    shown = [f"- {short_code(text)}" for text in texts[:ROWS]]
     return "\n".join([f"### {title} ({len(texts)})", "", *head, *shown, *_more(texts), "", ""])
 
 

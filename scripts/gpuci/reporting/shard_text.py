@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from gpuci.execution.slurm.limits import Limits
 from gpuci.model import Report, ShardReport
 from gpuci.reporting import summary
-from gpuci.reporting.text import clip, duration, inline_code, one_line, plural
+from gpuci.reporting.text import duration, plural, short_code
 from gpuci.results.verdict import shard_name
 
 NAMED = 20
@@ -46,4 +46,4 @@ def _line(row: ShardReport) -> str:
 
 
 def _code(text: str) -> str:
-    return inline_code(clip(one_line(text), 150))
+    return short_code(text, 150)

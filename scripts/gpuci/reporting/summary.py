@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gpuci.model import LearnedNeed, Report, ShardReport, TestResult, TryReport
+from gpuci.reporting.alike import Alike, alike
 from gpuci.reporting.text import duration, plural
 from gpuci_node.contract import OUTCOMES, RED_OUTCOMES
 
@@ -88,6 +89,11 @@ def failing(report: Report) -> list[TestResult]:
     """The red tests that have something to show, worst first."""
     red = [result for result in report.tests if _has_details(result)]
     return sorted(red, key=lambda result: OUTCOMES.index(result.outcome))
+
+
+def alike_failing(report: Report) -> list[Alike]:
+    """`failing`, those with the same error together."""
+    return alike(failing(report))
 
 
 def unfinished(report: Report) -> list[Group]:

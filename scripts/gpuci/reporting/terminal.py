@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from gpuci.model import Report, ShardReport, TestResult
 from gpuci.reporting import summary
+from gpuci.reporting.alike import Alike, title
 from gpuci.reporting.text import (
     clean,
     clip,
@@ -84,14 +85,15 @@ def _verdict(report: Report, page: _Page) -> Iterator[str]:
 
 
 def _failing(report: Report, page: _Page) -> Iterator[str]:
-    results = summary.failing(report)
-    if not results:
+    groups = list(map(Alike, summary.failing(report))) if page.verbose else summary.alike_failing(report)
+    if not groups:
         return
-    yield from page.title(f"Failing tests ({len(results)})")
-    shown = results[: page.some(DETAILED)]
-    for number, result in enumerate(shown, 1):
-        yield from _failure(number, result, page)
-    rest = results[len(shown) :]
+    yield from page.title(title(groups))
+    shown = groups[: page.some(DETAILED)]
+    for number, group in enumerate(shown, 1):
+        yield from _failure(number, group.first, page)
+        yield from _others(group, page)
+    rest = [result for group in groups[len(shown) :] for result in (group.first, *group.others)]
     if rest:
         more = f"{plural(len(rest), 'more failing test')}, without their output:"
         yield from wrap(more, page.width, first="  ", rest="  ")
@@ -114,6 +116,12 @@ def _failure(number: int, result: TestResult, page: _Page) -> Iterator[str]:
     if result.message:
         yield from wrap(clip(one_line(result.message), 4 * room), page.width, first=indent, rest=indent)
     yield from _output(result, page)
+
+
+def _others(group: Alike, page: _Page) -> Iterator[str]:
+    if group.others:
+        yield f"   The same error in {plural(len(group.others), 'more test')}:"
+        yield from _names((result.nodeid for result in group.others), len(group.others), page)
 
 
 def _output(result: TestResult, page: _Page) -> Iterator[str]:

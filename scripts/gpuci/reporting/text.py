@@ -28,6 +28,7 @@ _RUNNER = re.compile(r"/(?:_pytest|pluggy)/")
 _PLACE = re.compile(r"\s*(?:File \"|\S+:\d+: )")
 ELLIPSIS = "..."
 GUTTER = "│ "
+LINE_WIDTH = 400  # of a line in Markdown
 
 
 def clean(text: str, *, tab: int = 4) -> str:
@@ -211,6 +212,16 @@ def inline_code(text: str) -> str:
     (CommonMark 0.31, 2.5); in code GitHub makes no links, mentions or emoji.
     """
     return f"<code>{_referenced(one_line(text)) or '&#32;'}</code>"
+
+
+def short_code(text: str, width: int = LINE_WIDTH) -> str:
+    """`inline_code` of a text that is cut to `width` columns."""
+    return inline_code(clip(one_line(text), width))
+
+
+def utf8_size(text: str) -> int:
+    """Bytes of a text that goes to GitHub."""
+    return len(text.encode("utf-8", "replace"))
 
 
 def _referenced(text: str) -> str:

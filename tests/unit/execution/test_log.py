@@ -114,7 +114,7 @@ def test_a_whole_journal_counts(tmp_path: Path) -> None:
 def test_a_log_that_holds_the_verdicts_journal_stands_in_for_files(
     tmp_path: Path, journal: bytes | None, said: dict[str, Any] | None, warns: bool
 ) -> None:
-    """A file that is there and is another one is told; one that is missing or has no verdict hides nothing."""
+    """A file that is there and is another one is told; one that is missing hides nothing."""
     outputs = read_outputs(left(tmp_path, journal, said), fed())
     assert (list(outputs.records), outputs.problem) == ([*JOURNAL, *[REPLACED] * warns], "")
     assert outputs.verdict is not None

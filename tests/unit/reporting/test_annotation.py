@@ -54,7 +54,7 @@ def test_nothing_is_annotated_of_what_passed(green_report: Report) -> None:
 )
 def test_what_is_too_much_is_counted(count: int, shown: int, left: int) -> None:
     made = annotation.render(report(failed(count), *["w"] * count), LINKS)
-    for kind, noun in (("error", "failure"), ("warning", "warning")):
+    for kind, noun in (("error", "red test"), ("warning", "warning")):
         mine = [one for one in made if one.kind == kind]
         assert len(mine) == shown + bool(left) <= MOST
         assert (f"{left} more {noun}s: " in mine[-1].text) == bool(left)
@@ -74,6 +74,35 @@ def test_a_place_that_is_none(change: dict[str, object], file: str, line: int) -
     one = replace(failed(4)[3], **change)  # type: ignore[arg-type]
     (made,) = annotation.render(report((one,)), LINKS)
     assert (made.file, made.line) == (file, line)
+
+
+def test_tests_with_one_error_share_an_annotation() -> None:
+    def broken(count: int, message: str) -> list[TestResult]:
+        return [
+            TestResult(f"f{n}.py::t", "error", file="conftest.py", line=7, message=message)
+            for n in range(count)
+        ]
+
+    first, *others = annotation.render(report((*broken(8, "no node"), *broken(1, "other"))), LINKS)
+    assert (first.title, first.file, first.line) == (
+        "error: f0.py::t and 7 more tests",
+        "sub/conftest.py",
+        7,
+    )
+    assert first.text == (
+        "no node\nThe same error in 7 more tests:\n"
+        "f1.py::t\nf2.py::t\nf3.py::t\nf4.py::t\nf5.py::t\nand 2 more"
+    )
+    assert [one.text for one in others] == ["other"]
+
+
+def test_what_is_left_out_is_counted_in_tests() -> None:
+    """Eight kinds of failure are shown; the rest holds the 30 tests of another kind, and two shards."""
+    alike = [TestResult(f"b{n}.py::t", "error", message="no node") for n in range(30)]
+    lost = [TestResult(f"c{n}.py::t", "not_finished", shard=n % 2, message="lost") for n in range(10)]
+    made = annotation.render(report((*failed(8), *alike, *lost)), LINKS)
+    assert [one.text for one in made][-1] == "40 more red tests: the summary of this job has them"
+    assert len(made) == MOST
 
 
 def test_a_failure_without_any_text_says_where_it_was() -> None:

@@ -121,15 +121,61 @@ def test_why_a_test_failed_is_seen_before_anything_is_opened() -> None:
 def test_what_markdown_cuts_is_counted() -> None:
     failed = tuple(TestResult(f"a.py::t{n}", "failed", output="x" * 300) for n in range(200))
     text = markdown.render(Report("failed", "", {"failed": 200}, failed, ()), limit_bytes=20_000)
-    shown = text.count("<details>")
-    assert 0 < shown < 200
-    assert f"{200 - shown} more failing tests not shown" in text
+    assert text.count("<details>") > 20
+    assert "Without output, for want of room:" in text
+    assert all(f"<code>{name}</code>" in html.unescape(text) for name in [test.nodeid for test in failed])
+    assert "not shown" not in text
     assert "Failing tests (200)" in text
     assert len(text.encode()) <= 20_000
 
 
+def test_what_is_not_even_named_is_counted_in_tests() -> None:
+    """Names are long here: the last ones have no room, and one of them stands for three tests."""
+    failed = [TestResult(f"a.py::{n:03}{'_' * 300}", "failed", message=f"m{n}") for n in range(200)]
+    failed += [TestResult(f"b.py::t{n}", "failed") for n in range(2)]
+    text = html.unescape(markdown.render(Report("failed", "", {}, tuple(failed), ()), limit_bytes=20_000))
+    shown = text.count("<code>a.py::")
+    assert 5 < shown < 100
+    assert f"{202 - shown} more failing tests not shown: this summary is full." in text
+
+
+def test_one_failure_that_is_huge_hides_no_other() -> None:
+    output = "\n".join(["界" * 400] * 100)  # more than all the room that there is
+    failed = [TestResult("a.py::big", "failed", output=output), TestResult("b.py::t", "failed", output="why")]
+    text = html.unescape(markdown.render(Report("failed", "", {}, tuple(failed), ()), limit_bytes=20_000))
+    assert "<details><summary><code>b.py::t</code> failed</summary>" in text
+    assert "Without output, for want of room:\n\n- <code>a.py::big</code> failed\n" in text
+
+
+ALIKE = tuple(
+    TestResult(
+        f"f{n % 12}.py::t{n}", "error", file="conftest.py", line=7, message="at setup: no node", output="E"
+    )
+    for n in range(40)
+)
+
+
+def test_tests_with_one_error_are_shown_once_and_counted() -> None:
+    failed = (TestResult("a.py::u", "failed", message="other"), *ALIKE)
+    report = Report("failed", "", count_outcomes(test.outcome for test in failed), failed, ())
+    page = html.unescape(markdown.render(report))
+    assert "**1 failed, 40 errors**" in page
+    assert "### Failing tests (41, 2 different errors)\n" in page
+    assert re.findall(r"<summary>(.*?)</summary>", page) == [
+        "<code>a.py::u</code> failed: <code>other</code>",
+        "<code>f0.py::t0</code> error: <code>at setup: no node</code> and 39 more tests alike",
+    ]
+    assert "The same error in 39 more tests:\n\n- <code>f1.py::t1</code>\n" in page
+    assert "- <code>f8.py::t20</code>\n- and 19 more\n" in page
+    text = terminal.render(report)
+    assert "Failing tests (41, 2 different errors)\n" in text
+    assert "   The same error in 39 more tests:\n    f1.py::t1\n" in text
+    assert "    f5.py::t5\n    and 34 more\n" in text
+    assert terminal.render(report, verbose=True).count("at setup: no node") == 40
+
+
 def test_one_failure_more_would_not_fit() -> None:
-    """All sections are there, and the failing tests fill what they leave."""
+    """All sections are there, and the failing tests, with output or without, fill what they leave."""
     names = [f"a.py::t{n}" for n in range(400)]
     failed = [TestResult(name, "failed", 1.0, output="x" * 90) for name in names]
     skipped = [TestResult(f"a.py::s{n}", "skipped", message=f"reason {n} " + "_" * 99) for n in range(30)]
