@@ -76,7 +76,7 @@ def _entries(root: Path, config: Config) -> list[str]:
         raise ConfigError(
             f"packages: nothing below {root} matches {', '.join(config.packages) or 'an empty list'}",
             why="an entry is a directory or a glob, relative to the directory with .github/gpuci.yml",
-            then="correct `packages`, or the paths given on the command line",
+            then="correct `packages`, or what was given in its place; on GitHub also the input `root`",
         )
     return entries
 

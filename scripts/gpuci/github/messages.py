@@ -116,8 +116,10 @@ def _forbidden(refusal: Refusal) -> Page:
 def _missing(refusal: Refusal) -> Page:
     wanted = _wanted(refusal)
     hint = f" (it takes `{wanted}`)" if wanted else ""
+    pull = re.fullmatch(r"pulls/(\d+)", refusal.path)
+    what = f"no pull request {pull[1]} ({refusal.request})" if pull else f"nothing at {refusal.request}"
     return Page(
-        f"GitHub finds nothing at {refusal.request}",
+        f"GitHub finds {what}",
         why=f"it is not there, or the token can't see it: a private repository hides itself{hint}",
         then="check the name and number, and the job's `permissions:`",
         verdict="config_error",

@@ -94,7 +94,7 @@ def test_without_a_terminal_the_commit_is_named(
         (["12", OLD], "is not the head"),
         (["12", HEAD[:12]], "no full commit id"),
         (["twelve", HEAD], "no number"),
-        (["13", HEAD], "finds nothing"),
+        (["13", HEAD], "finds no pull request 13"),
         (["12", HEAD, "--workflow", "other.yml"], "workflow_dispatch"),
         (["12", HEAD, "--repository", "nonsense"], "OWNER/NAME"),
     ],

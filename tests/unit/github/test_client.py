@@ -168,7 +168,7 @@ def test_a_user_who_is_gone_may_nothing(server: Server, client: Client) -> None:
 def test_a_pull_request(client: Client) -> None:
     pull = client.pull_request(3)
     assert (pull["number"], pull["head"]["sha"], pull["state"]) == (3, SHA, "open")
-    with pytest.raises(ApiError, match="finds nothing"):
+    with pytest.raises(ApiError, match="finds no pull request 4"):
         client.pull_request(4)
 
 

@@ -397,7 +397,7 @@ def test_a_dispatch_that_is_refused(world: World, sha: str, sender: str, row: st
 
 def test_a_dispatch_of_a_pull_request_that_is_not_there(world: World) -> None:
     world.inputs |= {"PULL_REQUEST": "13", "SHA": HEAD}
-    with pytest.raises(ApiError, match="finds nothing"):
+    with pytest.raises(ApiError, match="finds no pull request 13"):
         world.run(world.event("workflow_dispatch"))
 
 

@@ -141,9 +141,12 @@ class Dialer:
         first = next(iter(failed.values()))
         if len({message.what for message in failed.values()}) == 1:
             return LinkLost(first.what, why=first.why, then=first.then, sent=False, retry=retry)
-        lines = "\n        ".join(f"{host}: {message.what}" for host, message in failed.items())
+        # The status of a commit and the comment show this line alone: it names a reason too.
+        what = f"no login node can be reached: {first.what}"
+        others = [f"{host}: {message.what}" for host, message in list(failed.items())[1:]]
+        lines = "\n        ".join(filter(None, [first.why, *others]))
         then = "\n        ".join(dict.fromkeys(message.then for message in failed.values() if message.then))
-        return LinkLost("no login node can be reached", why=lines, then=then, sent=False, retry=retry)
+        return LinkLost(what, why=lines, then=then, sent=False, retry=retry)
 
 
 def _too_slow(host: Host, seconds: float) -> Message:

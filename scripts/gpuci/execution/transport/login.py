@@ -213,7 +213,8 @@ def private_key(text: str, source: str) -> str:
         raise ConfigError(
             f"{source} does not hold a private key",
             why="the text does not start with `-----BEGIN … PRIVATE KEY-----` and a line end",
-            then="give the whole file that ssh-keygen wrote (not the .pub one), with its line ends",
+            then="give the whole file that ssh-keygen wrote (not the .pub one), with its line ends;"
+            " on GitHub as the secret SSH_PRIVATE_KEY",
         )
     if has_passphrase(key):
         raise ConfigError(

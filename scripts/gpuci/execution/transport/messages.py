@@ -20,8 +20,11 @@ IDENTITY = "identity"  # this host is not, or can't be shown to be, the one it s
 _MAKE = "`ssh-keyscan HOST` prints its keys; compare them with what the cluster publishes, then"
 
 UNKNOWN = {"known_hosts": "known_hosts", "offer": "what is configured"}
-PATHS = "relative paths count from ROOT (`run_gpu_shard.py`: from where it starts)"
-HOST_KEYS_PATH = f"{PATHS}; on GitHub commit the file to the default branch, or pass `ssh-known-hosts`"
+PATHS = "relative paths count from ROOT, the directory with .github/gpuci.yml"
+HOST_KEYS_PATH = (
+    f"{PATHS}; on GitHub commit the file to the default branch, below ROOT, or leave the setting out"
+    " and pass the input ssh-known-hosts"
+)
 
 
 @dataclass(frozen=True)

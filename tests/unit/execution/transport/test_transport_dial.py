@@ -58,6 +58,22 @@ def test_the_error_alone_tells_of_the_only_host_that_refuses(monkeypatch: pytest
     assert told(monkeypatch, refused, "one", "two") == ["ssh to one:22: no entry", "ssh to two:22: no entry"]
 
 
+def test_where_every_host_refuses_the_first_line_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It alone reaches the status of a commit and the comment."""
+    login = Login(("one", "two"), known_hosts_text="x y z")
+    dialer = Dialer(login, Path("/nosuch"), lambda line: None, Counts())
+
+    def attempt(host: Host, end: float) -> Message:
+        return Message(REFUSED, f"{host.name} does not let us in", "offered: a key", "add the key")
+
+    monkeypatch.setattr(dialer, "_attempt", attempt)
+    with pytest.raises(LinkLost) as caught:
+        dialer.connect(0.0)
+    assert caught.value.what == "no login node can be reached: one does not let us in"
+    assert caught.value.why == "offered: a key\n        two:22: two does not let us in"
+    assert caught.value.then == "add the key"
+
+
 @pytest.mark.parametrize(
     ("login", "said", "words"),
     [
