@@ -11,7 +11,7 @@ from tests.e2e.harness.product import token_of
 from tests.fakes.github.server import Seen
 
 EXPECTED = Path(__file__).resolve().parents[1] / "requests.expected.json"
-LIMIT = 30  # requests to the API that all jobs of a run may make together, the shards' own aside
+LIMIT = 30  # requests to the API that all jobs of a run may make together, one of each of its 12 shards too
 Permissions = Mapping[str, Mapping[str, str]]
 
 
