@@ -17,7 +17,6 @@ from gpuci.github.messages import ApiError, Page
 from gpuci.github.step import Step
 from gpuci.reporting.text import clip, one_line
 
-VERDICT_CONTEXT = "gpuci"
 APPROVAL_CONTEXT = "gpuci/approved"
 _BRANCHES = 3  # looked at, a request each
 # GitHub's own answer to one more: "Commenting is disabled on issues with more than 2500 comments".

@@ -16,7 +16,7 @@ _MARKER = re.compile(r"<!-- gpuci workflow=([0-9a-f]{8}) run=([0-9]{1,20}) attem
 
 
 class Marker(NamedTuple):
-    """Which workflow's comment it is, and of which run; a later run is greater."""
+    """Which workflow's comment it is (of which use in it), and of which run; a later run is greater."""
 
     workflow: str
     run: int
@@ -26,9 +26,10 @@ class Marker(NamedTuple):
         return f"<!-- gpuci workflow={self.workflow} run={self.run} attempt={self.attempt} -->\n"
 
 
-def marker(workflow: str, run: str, attempt: str) -> Marker:
+def marker(workflow: str, use: str, run: str, attempt: str) -> Marker:
     """The marker of a run; the workflow's name may hold anything. Raises ValueError for no numbers."""
-    digest = hashlib.sha256(workflow.encode("utf-8", "surrogateescape")).hexdigest()
+    whole = f"{workflow}\0{use}" if use else workflow  # no variable holds a NUL
+    digest = hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()
     return Marker(digest[:8], int(run), int(attempt))
 
 

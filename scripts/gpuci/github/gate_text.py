@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gpuci.github.gate import BY_RESULTS, JOBS, UNPROTECTED, Decision
+from gpuci.github.use import Use
 from gpuci.model import Report
 from gpuci.reporting import markdown, summary
 from gpuci.reporting.heartbeat import names
@@ -70,6 +71,11 @@ def earlier(attempts: Mapping[int, int], attempt: int) -> list[str]:
         for number in old
     ]
     return [f"Results of earlier attempts: {'; '.join(told)}."] if told else []
+
+
+def named(use: Use) -> list[str]:
+    """A remark about which of several uses this is; none for the only one."""
+    return [f"This is {inline_code(use.context)}."] if use.name else []
 
 
 def page(

@@ -1,7 +1,8 @@
 """The results that all shards of a run left -> their tries, for the plan. I/O.
 
-Each shard's job leaves one artifact a GitHub attempt, `gpuci-shard-K-attempt-N`. Tests can have forged what
-is in theirs, so an artifact speaks for its own shard only, and nothing in it is taken for granted. Names are
+Each shard's job leaves one artifact a GitHub attempt, `gpuci-shard-K-attempt-N`, or with another prefix where
+gpuci is used more than once. Tests can have forged what is in theirs, so an artifact speaks for its own shard
+and its own prefix only, and nothing in it is taken for granted. Names are
 unique in a run, all attempts together, and what is there can't change (actions/upload-artifact, README since
 version 4): who takes one before the shard's job makes that job fail. So no other name counts, nor an attempt
 that is still to come.
@@ -27,7 +28,7 @@ MOST_BYTES = 256 * 2**20
 NOT_THERE = "its job left no results: it was cancelled, lost, or never started"
 OTHER_COMMIT = "its results are of another commit"
 SAYS_NOTHING = "its results do not tell of it"
-_NAME = re.compile(r"gpuci-shard-([1-9][0-9]{0,5})-attempt-([1-9][0-9]{0,5})")
+_NAME = r"shard-([1-9][0-9]{0,5})-attempt-([1-9][0-9]{0,5})"
 
 
 @dataclass(frozen=True)
@@ -42,20 +43,21 @@ class Found:
     attempts: Mapping[int, int] = field(default_factory=dict)
 
 
-def newest(names: Iterable[str], attempts: range) -> dict[int, str]:
+def newest(names: Iterable[str], attempts: range, prefix: str) -> dict[int, str]:
     """The folder of each shard's newest attempt; what was before `attempts` is of another plan."""
+    ours = re.compile(re.escape(prefix) + _NAME)
     found: dict[int, tuple[int, str]] = {}
     for name in names:
-        match = _NAME.fullmatch(name)
+        match = ours.fullmatch(name)
         if match and int(match[2]) in attempts:
             shard, attempt = int(match[1]), int(match[2])
             found[shard] = max(found.get(shard, (0, "")), (attempt, name))
     return {shard: name for shard, (_attempt, name) in found.items()}
 
 
-def collect(directory: Path, plan: Plan, attempts: range) -> Found:
+def collect(directory: Path, plan: Plan, attempts: range, prefix: str) -> Found:
     """The results below `directory`, one folder an artifact. A shard without any is told as lost."""
-    folders = newest(_folders(directory), attempts)
+    folders = newest(_folders(directory), attempts, prefix)
     if not folders and len(plan.shards) == 1:
         return collect_one(directory, plan)  # actions/download-artifact gives a single artifact no folder
     runs: list[ShardRun] = []

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 from gpuci.errors import ConfigError
 from gpuci.github.step import Step
+from gpuci.github.use import Use, use_of
 from gpuci.steps import config_input
 from gpuci.steps.config_input import AS_IT_IS
 
 VARIABLES: Mapping[str, str] = {
+    "GPUCI_NAME": "the name of this use, where a repository has several",
     **config_input.VARIABLE,
     "GPUCI_AFFECTED": "whether the change can break a test",
     "GPUCI_LABEL": "the label, in place of label.name of the configuration",
@@ -30,6 +32,7 @@ MOST_WAIT_SECONDS = 3600
 class ApprovalInput:
     """What a run of wait-for-label is told. `label` is empty if no configuration tells it."""
 
+    use: Use
     configured: bool
     label: str
     quiet_seconds: float
@@ -61,6 +64,7 @@ def read(step: Step) -> ApprovalInput:
     configured = text != "" or step.event().get("action") != "unlabeled"
     label = _label(text) if configured else _Label()
     return ApprovalInput(
+        use=use_of(step.value("NAME")),
         configured=configured,
         label=step.value("LABEL") or label.name,
         quiet_seconds=label.quiet_seconds,

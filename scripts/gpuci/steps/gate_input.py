@@ -9,8 +9,10 @@ from gpuci.errors import ConfigError
 from gpuci.github.gate import POLICIES
 from gpuci.github.needs import Needs, read_needs
 from gpuci.github.step import Step
+from gpuci.github.use import Use, use_of
 
 VARIABLES: Mapping[str, str] = {
+    "GPUCI_NAME": "the name of this use, where a repository has several",
     "GPUCI_NEEDS": "results and outputs of the jobs before, toJSON(needs)",
     "GPUCI_SINGLE_JOB": "these jobs are steps of this job: GPUCI_NEEDS is toJSON(steps)",
     "GPUCI_PLAN": "path of plan.json",
@@ -35,6 +37,7 @@ class GateInput:
     `mistakes` are told when the result is: tests that ran should not be lost for a misspelt policy.
     """
 
+    use: Use
     needs: Needs
     attempt: int
     single_job: bool
@@ -55,6 +58,7 @@ def read(step: Step) -> GateInput:
     single_job = step.flag("SINGLE_JOB")
     policies = {name: step.value(f"POLICY_{name.upper()}", "fail") for name in POLICIES}
     return GateInput(
+        use=use_of(step.value("NAME")),
         needs=read_needs(step.value("NEEDS"), steps=single_job),
         attempt=_attempt(step.environ.get("GITHUB_RUN_ATTEMPT", "")),
         single_job=single_job,

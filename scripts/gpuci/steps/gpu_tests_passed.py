@@ -12,7 +12,7 @@ from pathlib import Path
 from gpuci.errors import ConfigError, GpuciError
 from gpuci.execution.directories import write_document, write_text
 from gpuci.github import comment, gate_text
-from gpuci.github.client import VERDICT_CONTEXT, Client, client_of
+from gpuci.github.client import Client, client_of
 from gpuci.github.events import subject_of
 from gpuci.github.gate import Decision, decide
 from gpuci.github.needs import facts_of
@@ -51,11 +51,12 @@ class _Outcome:
 def run(step: Step) -> int:
     """Decide and tell; the exit code is the verdict's, 0 if a policy accepts it. Raises ConfigError."""
     given = gate_input.read(step)
+    step.output("prefix", given.use.prefix)
     outcome = _judge(step, given)
     faults: list[GpuciError] = []
     kept = _set_status(step, given, outcome, faults)
     notes = gate_text.remarks(outcome.decision, partial=given.partial, kept=kept, refusal=outcome.refusal)
-    notes += outcome.earlier
+    notes += [*outcome.earlier, *gate_text.named(given.use)]
     _leave(step, outcome, notes)
     for fault in faults:  # before the tests take all annotations that a step has
         step.error(fault.page(), title="gpuci: the commit status could not be set")
@@ -116,7 +117,8 @@ def _found(given: GateInput, plan: Plan) -> Found:
     directory = Path(given.results)
     if given.single_job:
         return collect_one(directory, plan)
-    return collect(directory, plan, range(given.needs.plan_attempt, given.attempt + 1))
+    attempts = range(given.needs.plan_attempt, given.attempt + 1)
+    return collect(directory, plan, attempts, given.use.prefix)
 
 
 def _report(plan: Plan, found: Found) -> Report:
@@ -153,20 +155,20 @@ def _set_status(step: Step, given: GateInput, outcome: _Outcome, faults: list[Gp
         return False
     try:
         client = client_of(step, writes=_WRITES)
-        if (given.partial or decision.status == "keep-final") and _is_final(client, outcome.sha):
+        if (given.partial or decision.status == "keep-final") and _is_final(client, given, outcome.sha):
             return True
         text = gate_text.status_text(decision, outcome.report, outcome.refusal)
         state, text = (
             ("pending", gate_text.partial_text(decision)) if given.partial else (decision.state, text)
         )
-        client.set_status(outcome.sha, VERDICT_CONTEXT, state, text, outcome.links.run_url)
+        client.set_status(outcome.sha, given.use.context, state, text, outcome.links.run_url)
     except GpuciError as error:
         faults.append(error)
     return False
 
 
-def _is_final(client: Client, sha: str) -> bool:
-    found = client.status(sha, VERDICT_CONTEXT)
+def _is_final(client: Client, given: GateInput, sha: str) -> bool:
+    found = client.status(sha, given.use.context)
     return found is not None and found.state != "pending"
 
 
@@ -214,7 +216,7 @@ def _keep_comment(step: Step, given: GateInput, outcome: _Outcome, notes: list[s
 
 def _write_comment(step: Step, given: GateInput, outcome: _Outcome, number: int, notes: list[str]) -> None:
     links = outcome.links
-    own = comment.marker(step.environ.get("GITHUB_WORKFLOW", ""), links.run, links.attempt)
+    own = comment.marker(step.environ.get("GITHUB_WORKFLOW", ""), given.use.name, links.run, links.attempt)
     page = gate_text.page(outcome.decision, outcome.report, notes, links, limit_bytes=comment.COMMENT_BYTES)
     body = comment.body(own, page, links)
     client = client_of(step, writes=_WRITES)

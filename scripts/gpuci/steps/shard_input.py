@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gpuci.errors import ConfigError
 from gpuci.execution.transport.login import AGENT, CERTIFICATE, KEY, KNOWN_HOSTS
+from gpuci.github.use import use_of
 
 _REQUIRED = {
     "GPUCI_PLAN": "path of plan.json",
@@ -23,6 +24,7 @@ _OPTIONAL = {
     "GITHUB_EVENT_NAME": "with an event its commit needs an approval, if others pushed it; GitHub sets it",
     "GITHUB_SERVER_URL": "where the commit is fetched from; GitHub sets it",
     "GITHUB_API_URL": "where the approval is asked for; GitHub sets it",
+    "GPUCI_NAME": "the name of this use, where a repository has several; it is in the names of jobs",
     "GPUCI_PLAN_DIGEST": "sha256:… of plan.json; another file is refused then",
     "GPUCI_SHA": "the full SHA to test, fetched if there is no GPUCI_TREE",
     "GPUCI_ROOT": "with GPUCI_SHA: the directory of that commit that is ROOT",
@@ -56,7 +58,10 @@ def usage() -> str:
 
 @dataclass(frozen=True)
 class ShardInput:
-    """What one step is to do. `shard` 0: all of the plan. `sha` empty: the tree as it lies there."""
+    """What one step is to do. `shard` 0: all of the plan. `sha` empty: the tree as it lies there.
+
+    `run`: as the names of jobs have it.
+    """
 
     plan: str
     plan_digest: str
@@ -83,6 +88,7 @@ def read(environ: Mapping[str, str], *, clean_up: bool = False) -> ShardInput:
             "; ".join(problems), then="set them in `env:` of the step (actions/run-gpu-shard does)"
         )
     shard = environ["GPUCI_SHARD"].strip()
+    use = use_of(environ.get("GPUCI_NAME", "").strip())
     return ShardInput(
         plan=environ["GPUCI_PLAN"],
         plan_digest=environ.get("GPUCI_PLAN_DIGEST", "").strip(),
@@ -93,7 +99,7 @@ def read(environ: Mapping[str, str], *, clean_up: bool = False) -> ShardInput:
         root=environ.get("GPUCI_ROOT", ""),
         image=environ.get("GPUCI_IMAGE", "").strip(),
         repository=environ["GITHUB_REPOSITORY"],
-        run=environ["GITHUB_RUN_ID"],
+        run=use.run(environ["GITHUB_RUN_ID"]),
         attempt=int(environ.get("GITHUB_RUN_ATTEMPT", "1")),
         on_actions=environ.get("GITHUB_ACTIONS") == "true",
         event=environ.get("GITHUB_EVENT_NAME", ""),

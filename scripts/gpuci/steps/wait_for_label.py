@@ -13,7 +13,7 @@ from gpuci.github import approval_text, environments, record
 from gpuci.github.approval import Decision, decide
 from gpuci.github.approval_facts import Facts, asks, earliest, facts_of, is_foreign, may_wait, quiet, revokes
 from gpuci.github.approval_text import Place
-from gpuci.github.client import VERDICT_CONTEXT, Client, client_of
+from gpuci.github.client import Client, client_of
 from gpuci.github.events import pull_request_of, subject_of, with_pull_request
 from gpuci.github.messages import ApiError
 from gpuci.github.model import PullRequest, Subject
@@ -103,7 +103,7 @@ def _with_live(work: _Work, facts: Facts) -> Facts:
 
 
 def _with_status(work: _Work, facts: Facts) -> Facts:
-    found = work.client.status(work.subject.sha, VERDICT_CONTEXT)
+    found = work.client.status(work.subject.sha, work.given.use.context)
     return facts._replace(status=found.state if found else "")
 
 
@@ -182,7 +182,8 @@ def _revoke(work: _Work, facts: Facts) -> None:
 
 def _set_pending(work: _Work, decision: Decision, facts: Facts) -> None:
     text = approval_text.status_text(decision, facts, _number(work))
-    work.client.set_status(work.subject.sha, VERDICT_CONTEXT, "pending", text, _links(work).run_url)
+    context = work.given.use.context
+    work.client.set_status(work.subject.sha, context, "pending", text, _links(work).run_url)
 
 
 def _answer(work: _Work, decision: Decision, facts: Facts) -> int:

@@ -11,13 +11,13 @@ from gpuci.github.comment import Marker, body, find, marker, read_marker
 from gpuci.reporting.links import Links
 
 BOT = "github-actions[bot]"
-OWN = marker("gpu", "77", "1")
+OWN = marker("gpu", "", "77", "1")
 LINKS = Links("https://github.com", "org/repo", "a" * 40, "77")
 
 
-@given(st.text(), st.integers(0, 10**15), st.integers(1, 999))
-def test_a_marker_is_read_again(workflow: str, run: int, attempt: int) -> None:
-    made = marker(workflow, str(run), str(attempt))
+@given(st.text(), st.sampled_from(["", "docs"]), st.integers(0, 10**15), st.integers(1, 999))
+def test_a_marker_is_read_again(workflow: str, use: str, run: int, attempt: int) -> None:
+    made = marker(workflow, use, str(run), str(attempt))
     assert read_marker(body(made, "page", LINKS)) == made
     assert read_marker(body(made, "page", LINKS).replace("\n", "\r\n")) == made
     assert str(made).count("--") == 2
@@ -31,8 +31,9 @@ def test_a_marker_is_read_again(workflow: str, run: int, attempt: int) -> None:
         pytest.param([Comment(1, str(OWN), BOT)], 1, id="ours"),
         pytest.param([Comment(1, str(OWN), "mallory"), Comment(2, str(OWN), BOT)], 2, id="a forged one"),
         pytest.param([Comment(1, f"> {OWN}", BOT)], None, id="quoted"),
-        pytest.param([Comment(1, str(marker("other", "77", "1")), BOT)], None, id="of another workflow"),
-        pytest.param([Comment(1, str(marker("gpu", "5", "3")), BOT)], 1, id="of an earlier run"),
+        pytest.param([Comment(1, str(marker("other", "", "77", "1")), BOT)], None, id="of another workflow"),
+        pytest.param([Comment(1, str(marker("gpu", "docs", "77", "1")), BOT)], None, id="of another use"),
+        pytest.param([Comment(1, str(marker("gpu", "", "5", "3")), BOT)], 1, id="of an earlier run"),
     ],
 )
 def test_which_comment_is_ours(comments: list[Comment], found: int | None) -> None:
@@ -41,7 +42,7 @@ def test_which_comment_is_ours(comments: list[Comment], found: int | None) -> No
 
 
 def test_a_later_run_is_greater() -> None:
-    runs = [marker("gpu", *numbers) for numbers in (("9", "1"), ("9", "2"), ("10", "1"))]
+    runs = [marker("gpu", "", *numbers) for numbers in (("9", "1"), ("9", "2"), ("10", "1"))]
     assert runs == sorted(runs)
     assert runs[0] < runs[1] < runs[2]
     assert isinstance(runs[0], Marker)

@@ -164,8 +164,8 @@ def markdown_report(text: str, step: Step) -> Shown:
 
 def comments(text: str, step: Step) -> Shown:
     page = markdown.render(report(text), limit_bytes=comment.COMMENT_BYTES, links=links(text))
-    body = comment.body(comment.marker(text, "7", "1"), page, links(text))
-    assert comment.read_marker(body) == comment.marker(text, "7", "1")
+    body = comment.body(comment.marker(text, "", "7", "1"), page, links(text))
+    assert comment.read_marker(body) == comment.marker(text, "", "7", "1")
     return Shown([body.partition("\n")[2]])
 
 

@@ -69,6 +69,7 @@ def leave(folder: Path, *runs: ShardRun, sha: str = SHA) -> Path:
                 "gpuci-shard-0-attempt-1", "gpuci-shard-1-attempt-0", "gpuci-shard-x-attempt-1",
                 "gpuci-shard-1-attempt-1-old", "gpuci-shard-1-attempt-1\n", "gpuci-shard-01-attempt-1",
                 "gpuci-shard-1-attempt-\u0661", "gpuci-plan-attempt-1", "gpuci-shard-1-attempt-" + "9" * 99,
+                "gpuci.docs.shard-1-attempt-1", "gpuci-docs.shard-1-attempt-1",
                 "shard-1-attempt-1", "gpuci-shard-x-shard-1-attempt-1", "GPUCI-shard-1-attempt-1",
             ],
             range(2**40),
@@ -78,15 +79,26 @@ def leave(folder: Path, *runs: ShardRun, sha: str = SHA) -> Path:
     ],
 )  # fmt: skip
 def test_which_folders_count(names: list[str], attempts: range, found: dict[int, str]) -> None:
-    assert newest(names, attempts) == found
-    assert newest(reversed(names), attempts) == found
+    assert newest(names, attempts, "gpuci-") == found
+    assert newest(reversed(names), attempts, "gpuci-") == found
+
+
+def test_each_use_has_its_own_folders(tmp_path: Path) -> None:
+    """Also what speaks of this very shard and commit, if it is another's."""
+    names = ["gpuci-shard-1-attempt-1", "gpuci.docs.shard-1-attempt-1", "gpuci.docs-shard-1-attempt-2"]
+    for name in (*names, "gpuci.docs.shard.shard-1-attempt-2", "gpuciXdocs.shard-1-attempt-2"):
+        leave(tmp_path / name, ran(1))
+    for prefix, own in (("gpuci-", names[0]), ("gpuci.docs.", names[1])):
+        assert newest(os.listdir(tmp_path), ATTEMPTS, prefix) == {1: own}
+    (run,) = collect(tmp_path, plan(1), ATTEMPTS, "gpuci.other.").runs
+    assert run.problem == NOT_THERE
 
 
 def test_tries_of_all_shards(tmp_path: Path) -> None:
     leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1), ran(1, 2))
     leave(tmp_path / "gpuci-shard-2-attempt-1", ran(2))
     leave(tmp_path / "gpuci-shard-9-attempt-1", ran(9))
-    found = collect(tmp_path, plan(), ATTEMPTS)
+    found = collect(tmp_path, plan(), ATTEMPTS, "gpuci-")
     assert found == artifacts.Found((ran(1), ran(1, 2), ran(2)), attempts={1: 1, 2: 1})
 
 
@@ -94,13 +106,13 @@ def test_of_which_attempt_the_results_are(tmp_path: Path) -> None:
     leave(tmp_path / "gpuci-shard-1-attempt-2", ran(1))
     leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1))
     leave(tmp_path / "gpuci-shard-3-attempt-1", ran(3))
-    assert collect(tmp_path, plan(3), ATTEMPTS).attempts == {1: 2, 3: 1}
+    assert collect(tmp_path, plan(3), ATTEMPTS, "gpuci-").attempts == {1: 2, 3: 1}
 
 
 def test_a_newer_attempt_takes_the_place_of_an_older_one_even_if_it_is_broken(tmp_path: Path) -> None:
     leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1))
     leave(tmp_path / "gpuci-shard-1-attempt-2").write_text("{")
-    (run,) = collect(tmp_path, plan(1), ATTEMPTS).runs
+    (run,) = collect(tmp_path, plan(1), ATTEMPTS, "gpuci-").runs
     assert (run.index, run.records, run.verdict) == (1, (), None)
     assert run.problem == "runs.json is no JSON document"
 
@@ -108,7 +120,7 @@ def test_a_newer_attempt_takes_the_place_of_an_older_one_even_if_it_is_broken(tm
 def test_a_shard_speaks_for_itself_only(tmp_path: Path) -> None:
     leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1), ran(2))
     leave(tmp_path / "gpuci-shard-2-attempt-1", ran(1))
-    found = collect(tmp_path, plan(), ATTEMPTS)
+    found = collect(tmp_path, plan(), ATTEMPTS, "gpuci-")
     assert found.runs == (ran(1), ShardRun(2, (), None, problem=SAYS_NOTHING))
     assert found.warnings == (
         "shard 1 told of other shards; that is ignored",
@@ -158,7 +170,7 @@ def test_what_is_broken_is_a_problem_of_its_shard(
 ) -> None:
     spoil(leave(tmp_path / "gpuci-shard-1-attempt-1", ran(1)))
     leave(tmp_path / "gpuci-shard-2-attempt-1", ran(2))
-    broken, whole = collect(tmp_path, plan(), ATTEMPTS).runs
+    broken, whole = collect(tmp_path, plan(), ATTEMPTS, "gpuci-").runs
     assert (broken.index, broken.records, broken.verdict) == (1, (), None)
     assert says in broken.problem
     assert whole == ran(2)
@@ -168,21 +180,26 @@ def test_a_folder_that_is_a_link_is_none(tmp_path: Path) -> None:
     leave(tmp_path / "elsewhere", ran(1))
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "gpuci-shard-1-attempt-1").symlink_to(tmp_path / "elsewhere")
-    (run,) = collect(tmp_path / "results", plan(1), ATTEMPTS).runs
+    (run,) = collect(tmp_path / "results", plan(1), ATTEMPTS, "gpuci-").runs
     assert run.problem == NOT_THERE
 
 
 @pytest.mark.parametrize("shards", [1, 3])
 def test_without_any_results_every_shard_is_lost(tmp_path: Path, shards: int) -> None:
-    for found in (collect(tmp_path / "none", plan(shards), ATTEMPTS), collect_one(tmp_path, plan(shards))):
+    for found in (
+        collect(tmp_path / "none", plan(shards), ATTEMPTS, "gpuci-"),
+        collect_one(tmp_path, plan(shards)),
+    ):
         told = [(run.index, run.problem) for run in found.runs]
         assert told == [(n, NOT_THERE) for n in range(1, shards + 1)]
 
 
 def test_a_single_artifact_may_have_no_folder_if_it_can_be_of_one_shard_only(tmp_path: Path) -> None:
     leave(tmp_path / "out", ran(1), ran(2))
-    assert collect(tmp_path / "out", plan(1), ATTEMPTS).runs == (ran(1),)
-    assert [run.problem for run in collect(tmp_path / "out", plan(2), ATTEMPTS).runs] == [NOT_THERE] * 2
+    assert collect(tmp_path / "out", plan(1), ATTEMPTS, "gpuci-").runs == (ran(1),)
+    assert [run.problem for run in collect(tmp_path / "out", plan(2), ATTEMPTS, "gpuci-").runs] == [
+        NOT_THERE
+    ] * 2
 
 
 def test_one_job_speaks_for_all_shards(tmp_path: Path) -> None:

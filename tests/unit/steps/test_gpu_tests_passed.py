@@ -582,6 +582,37 @@ def test_the_comment_is_found_among_all_that_a_pull_request_can_have(gate: Gate,
     assert len(gate.comments) == 2_500
 
 
+def test_two_uses_of_one_run_hide_nothing_of_each_other(gate: Gate) -> None:
+    """Two roots, or two clusters: the green one ends last, and the status and comment of the red one stay."""
+    for name, results in (("a-root", [ran(1), RED]), ("docs", [ran(1), ran(2)])):
+        gate.inputs["name"] = name
+        for run in results:
+            folder = gate.directory / "results" / f"gpuci.{name}.shard-{run.index}-attempt-1"
+            folder.mkdir(parents=True)
+            (folder / "runs.json").write_text(json.dumps(to_document(SHA, [run])))
+        assert gate.run() == (1 if RED in results else 0)
+        assert gate.outputs["prefix"] == f"gpuci.{name}."
+        assert f"This is <code>gpuci ({name})</code>." in gate.summary
+    states = {one["context"]: one["state"] for one in gate.shop.statuses[SHA]}
+    assert states == {"gpuci (a-root)": "failure", "gpuci (docs)": "success"}
+    red, green = map(html.unescape, gate.comments)
+    assert ("GPU tests failed" in red, "gpuci (a-root)" in red) == (True, True)
+    assert ("GPU tests passed" in green, "gpuci (docs)" in green) == (True, True)
+    gate.run_id = "78"
+    assert gate.run() == 0
+    assert len(gate.comments) == 2
+    assert "run=78" in gate.comments[1]
+
+
+def test_a_final_status_of_another_use_is_none_of_ours(gate: Gate) -> None:
+    set_status(gate, "success")
+    gate.inputs |= {"name": "docs", "test_expression": "x"}
+    gate.leave(ran(1), ran(2))
+    gate.run()
+    newest = {one["context"]: one["state"] for one in gate.shop.statuses[SHA]}
+    assert newest == {"gpuci": "success", "gpuci (docs)": "pending"}
+
+
 def test_a_comment_is_as_long_as_github_takes(gate: Gate) -> None:
     about = {"kind": "end", "unit": "u2", "file": "b.py", "outcome": "failed", "output": "<é>" * 3000}
     red = tuple({**about, "nodeid": f"b.py::test_{number}"} for number in range(200))
@@ -675,8 +706,9 @@ def test_it_asks_only_for_what_the_job_may(gate: Gate) -> None:
     [
         ({"comment": "perhaps"}, "comment is 'perhaps'"),
         ({"needs": "{}"}, "gpu-tests is missing"),
+        ({"name": "My use"}, "the input name is 'My use'"),
     ],
-    ids=["flag", "needs"],
+    ids=["flag", "needs", "name"],
 )
 def test_input_that_makes_no_sense(gate: Gate, inputs: dict[str, str], says: str) -> None:
     gate.inputs |= inputs

@@ -94,6 +94,14 @@ def test_what_is_missing_or_makes_no_sense_is_named(changed: dict[str, str], tol
         read({**GIVEN, **changed})
 
 
+@pytest.mark.parametrize("clean_up", [False, True], ids=["run", "clean-up"])
+def test_jobs_of_two_uses_have_other_names(clean_up: bool) -> None:
+    runs = [read({**GIVEN, "GPUCI_NAME": name}, clean_up=clean_up).run for name in ("", "docs", "gpu-docs")]
+    assert runs == ["1", "1.docs", "1.gpu.docs"]
+    with pytest.raises(ConfigError, match="the input name is"):
+        read({**GIVEN, "GPUCI_NAME": "Docs"}, clean_up=clean_up)
+
+
 def test_a_clean_up_needs_the_names_and_the_login_only() -> None:
     given = {name: value for name, value in GIVEN.items() if name not in NOT_FOR_CLEAN_UP}
     found = read(given, clean_up=True)
