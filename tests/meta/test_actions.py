@@ -100,10 +100,25 @@ def test_an_action_sets_up_an_environment_if_a_program_of_it_needs_packages(path
     assert ("set_up" in used) == any("needs_packages=False" not in text for text in texts)
 
 
-def test_the_root_action_sets_nothing_that_is_not_read() -> None:
+# A digest is of a file that came from another job; a tree is for runs without GitHub.
+NOT_OF_THE_ROOT = {"GPUCI_CHANGES_DIGEST", "GPUCI_PLAN_DIGEST", "GPUCI_TREE", "GPUCI_COMMENT_AUTHOR"}
+
+
+def test_the_root_action_sets_all_that_is_read_and_nothing_else() -> None:
     for step, program, mode in rules.programs(load(ROOT)):
         if program != "set_up":
-            assert rules.variables(step) - documented_variables(program, mode) == set(), program
+            read = documented_variables(program, mode)
+            assert rules.variables(step) - NOT_OF_THE_ROOT == read - NOT_OF_THE_ROOT, program
+
+
+def test_the_root_action_submits_only_what_is_approved_and_its_last_step_decides() -> None:
+    steps = {step["id"]: step for step in rules.steps_of(load(ROOT)) if "id" in step}
+    approved = "steps.wait-for-label.outputs.approved == 'true'"
+    assert approved in steps["calculate-shards"]["if"].split(" && ")
+    assert steps["gpu-tests"]["if"] == "steps.calculate-shards.outputs.shards > 0"
+    assert steps["gpu-tests"]["continue-on-error"] is True
+    assert [*steps][-1] == "gpu-tests-passed"
+    assert steps["gpu-tests-passed"]["if"] == "always()"
 
 
 @pytest.mark.parametrize("path", [ROOT, *FILES], ids=name)

@@ -17,6 +17,12 @@ EVENTS = WORKFLOW[True]  # YAML 1.1 reads the key `on` as true
 CALLED = EVENTS["workflow_call"]["inputs"]
 BY_HAND = EVENTS["workflow_dispatch"]["inputs"]
 RUNS_CODE = "build-image"
+# What this workflow leaves as it is: its token is the job's, its commits are GitHub's, its jobs are several.
+LEFT_OUT = {
+    "build-image": {"builder"},
+    "gpu-tests-passed": {"comment-author", "single-job"},
+    "run-gpu-shard": {"tree"},
+}
 SUBMITS = "gpu-tests"
 
 
@@ -76,6 +82,18 @@ def test_a_job_runs_only_if(job: str, condition: str) -> None:
     outside = re.sub(r"\([^()]*(?:\([^()]*\)[^()]*)*\)", "()", JOBS[job]["if"])
     assert "||" not in outside
     assert condition in re.split(r"\s*&&\s*", outside.strip())
+
+
+@pytest.mark.parametrize(
+    "step",
+    [step for job in JOBS.values() for step in job["steps"] if step.get("uses", "").startswith("$/")],
+    ids=lambda step: step["uses"].rpartition("/")[2],
+)
+def test_a_step_gives_its_action_every_input(step: dict[str, Any]) -> None:
+    """One that is forgotten keeps its default, and nobody is told."""
+    name = step["uses"].rpartition("/")[2]
+    declared = yaml.safe_load((FILE.parents[2] / "actions" / name / "action.yml").read_text())["inputs"]
+    assert declared.keys() - step["with"].keys() - {"token"} == LEFT_OUT.get(name, set())
 
 
 def test_a_shard_that_fails_ends_no_other() -> None:
