@@ -284,6 +284,7 @@ class Report:
     `needs` is what nodes learned, in this run and before it, by function id or node id. `coverage` are the
     data files that pytest-cov left, relative to the run's directory. `notes` say what made a run slower than
     it could be, and changed no result. `usd_per_gpu_hour` is the configured price of a GPU, None: no price.
+    `earlier_gpu_seconds` are GPUs times seconds of jobs whose results later attempts of the run replaced.
     """
 
     verdict: str
@@ -299,3 +300,4 @@ class Report:
     coverage: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     usd_per_gpu_hour: float | None = None
+    earlier_gpu_seconds: float = 0.0

@@ -39,6 +39,7 @@ def to_document(report: Report) -> dict[str, Any]:
         "seconds": report.seconds,
         "setup_seconds": report.setup_seconds,
         "usd_per_gpu_hour": report.usd_per_gpu_hour,
+        "earlier_gpu_seconds": report.earlier_gpu_seconds,
         "counts": dict(report.counts),
         "shards": [_row_document(shard, keep_defaults=True) for shard in report.shards],
         "warnings": list(report.warnings),
@@ -72,6 +73,7 @@ def from_document(document: Any) -> Report:
         coverage=tuple(_typed(top.get("coverage", []), "tuple[str, ...]", "coverage")),
         notes=tuple(_typed(top.get("notes", []), "tuple[str, ...]", "notes")),
         usd_per_gpu_hour=_typed(top.get("usd_per_gpu_hour"), "float | None", "usd_per_gpu_hour"),
+        earlier_gpu_seconds=_typed(top.get("earlier_gpu_seconds", 0.0), "float", "earlier_gpu_seconds"),
     )
 
 

@@ -128,19 +128,25 @@ def gpu_time(shards: Iterable[ShardReport]) -> GpuTime:
     return GpuTime(sum(row.gpu_seconds_used for row in rows), sum(row.gpu_seconds_idle for row in rows))
 
 
-def gpu_hours(shards: Iterable[ShardReport]) -> float:
-    """GPUs of each job x the time that it had them, all tries; what a cluster bills."""
-    return sum(row.gpus * row.wall_seconds for row in shards) / 3600
+def gpu_hours(report: Report) -> float:
+    """GPUs of each job x the time that it had them, all tries and attempts; what a cluster bills."""
+    return (sum(row.gpus * row.wall_seconds for row in report.shards) + report.earlier_gpu_seconds) / 3600
 
 
 def cost_text(report: Report) -> str:
     """`12.3 GPU-hours held, $41.20 at $3.35 per GPU-hour`; empty if no job had a GPU."""
-    hours = gpu_hours(report.shards)
+    hours = gpu_hours(report)
     if not hours:
         return ""
     price = report.usd_per_gpu_hour
-    held = f"{hours:.1f} GPU-hours held" if hours >= 0.95 else f"{hours:.2g} GPU-hours held"
+    held = f"{_hours(hours)} GPU-hours held"
+    if report.earlier_gpu_seconds:
+        held += f" ({_hours(report.earlier_gpu_seconds / 3600)} of them in earlier attempts of this run)"
     return held if price is None else f"{held}, ${hours * price:.2f} at ${price:.2f} per GPU-hour"
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:.1f}" if hours >= 0.95 else f"{hours:.2g}"
 
 
 def queue_text(report: Report) -> str:

@@ -14,12 +14,13 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpuci.errors import ConfigError
 from gpuci.model import Plan, ShardRun
+from gpuci.results.journal import Record
 from gpuci.results.runs_document import Runs, from_document
 from gpuci.results.verdict import shard_name
 
@@ -35,29 +36,32 @@ _NAME = r"shard-([1-9][0-9]{0,5})-attempt-([1-9][0-9]{0,5})"
 class Found:
     """The tries of every shard of a plan, and what a person should know beside them.
 
-    `attempts`: shard -> GitHub's attempt that its results are of, where that is known.
+    `attempts`: shard -> GitHub's attempt that its results are of, where that is known. `replaced` are the
+    tries of earlier attempts, which count for nothing but the time that they held GPUs.
     """
 
     runs: tuple[ShardRun, ...]
     warnings: tuple[str, ...] = ()
     attempts: Mapping[int, int] = field(default_factory=dict)
+    replaced: tuple[ShardRun, ...] = ()
 
 
 def newest(names: Iterable[str], attempts: range, prefix: str) -> dict[int, str]:
     """The folder of each shard's newest attempt; what was before `attempts` is of another plan."""
-    ours = re.compile(re.escape(prefix) + _NAME)
-    found: dict[int, tuple[int, str]] = {}
-    for name in names:
-        match = ours.fullmatch(name)
-        if match and int(match[2]) in attempts:
-            shard, attempt = int(match[1]), int(match[2])
-            found[shard] = max(found.get(shard, (0, "")), (attempt, name))
-    return {shard: name for shard, (_attempt, name) in found.items()}
+    return {shard: name for shard, attempt, name in _ours(names, prefix) if attempt in attempts}
+
+
+def _ours(names: Iterable[str], prefix: str) -> list[tuple[int, int, str]]:
+    """(shard, attempt, name) of the artifacts with our prefix, in that order."""
+    pattern = re.compile(re.escape(prefix) + _NAME)
+    matches = filter(None, map(pattern.fullmatch, names))
+    return sorted((int(match[1]), int(match[2]), match[0]) for match in matches)
 
 
 def collect(directory: Path, plan: Plan, attempts: range, prefix: str) -> Found:
     """The results below `directory`, one folder an artifact. A shard without any is told as lost."""
-    folders = newest(_folders(directory), attempts, prefix)
+    names = _folders(directory)
+    folders = newest(names, attempts, prefix)
     if not folders and len(plan.shards) == 1:
         return collect_one(directory, plan)  # actions/download-artifact gives a single artifact no folder
     runs: list[ShardRun] = []
@@ -72,7 +76,28 @@ def collect(directory: Path, plan: Plan, attempts: range, prefix: str) -> Found:
         tuple(runs),
         tuple(warnings),
         {shard.index: of[shard.index] for shard in plan.shards if shard.index in of},
+        tuple(_replaced(directory, plan.sha, _ours(names, prefix), folders, attempts)),
     )
+
+
+def _replaced(
+    directory: Path,
+    sha: str | None,
+    ours: Iterable[tuple[int, int, str]],
+    counted: Mapping[int, str],
+    attempts: range,
+) -> Iterator[ShardRun]:
+    """What earlier attempts left, also those of an earlier plan, as far as it can be read; no tests."""
+    for shard, attempt, name in ours:
+        if attempt < attempts.stop and name != counted.get(shard):
+            found = _read(directory / name / RUNS)
+            if isinstance(found, Runs) and found.sha == sha:
+                own = (run for run in found.runs if run.index == shard)
+                yield from (replace(run, records=_heads(run)) for run in own)
+
+
+def _heads(run: ShardRun) -> tuple[Record, ...]:
+    return tuple(record for record in run.records if record["kind"] == "job")
 
 
 def collect_one(directory: Path, plan: Plan) -> Found:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gpuci.model import Plan, Report, ShardReport, ShardRun, TestResult, TryReport
-from gpuci.results.cost import gpus_of, price
+from gpuci.results.cost import gpus_of, held, price
 from gpuci.results.coverage import coverage_files
 from gpuci.results.facts import Facts, gather
 from gpuci.results.journal import is_number
@@ -29,11 +29,13 @@ def build_report(
     elsewhere: bool = False,
     warnings: Sequence[str] = (),
     part: bool = False,
+    replaced: Sequence[ShardRun] = (),
 ) -> Report:
     """Reconcile, judge and sum up a run.
 
     `runs` are all tries of all shards; `seconds` is the wall time of the run without the set-up, and
-    `elsewhere` says that another job runs the cpu units, `part` that other jobs run the other shards.
+    `elsewhere` says that another job runs the cpu units, `part` that other jobs run the other shards. Of
+    `replaced`, tries of earlier attempts of the run on GitHub, only the time that they held GPUs counts.
     """
     own = Ownership(plan)
     facts = gather(own, runs)
@@ -56,6 +58,7 @@ def build_report(
         coverage=coverage_files(plan, runs),
         notes=find_notes(runs),
         usd_per_gpu_hour=price(plan),
+        earlier_gpu_seconds=held(plan, replaced),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gpuci.config import document
 from gpuci.config.model import Config
@@ -18,6 +18,11 @@ def gpus_of(plan: Plan, index: int, tries: Sequence[ShardRun]) -> int:
     profiles = {profile.name: profile.gpus for profile in _config(plan).profiles}
     planned = [profiles.get(shard.profile, 0) for shard in plan.shards if shard.index == index]
     return next(iter([*known, *planned]), 0)
+
+
+def held(plan: Plan, runs: Iterable[ShardRun]) -> float:
+    """GPUs times seconds that some jobs had them."""
+    return sum(gpus_of(plan, run.index, [run]) * run.wall_seconds for run in runs)
 
 
 def price(plan: Plan) -> float | None:

@@ -125,7 +125,13 @@ def _report(plan: Plan, found: Found) -> Report:
     """The results of all shards, held against the plan; the time is that of the longest shard."""
     seconds = max((_seconds(found.runs, shard.index) for shard in plan.shards), default=0.0)
     return build_report(
-        plan, found.runs, seconds=seconds, setup_seconds=0.0, elsewhere=True, warnings=found.warnings
+        plan,
+        found.runs,
+        seconds=seconds,
+        setup_seconds=0.0,
+        elsewhere=True,
+        warnings=found.warnings,
+        replaced=found.replaced,
     )
 
 

@@ -55,6 +55,7 @@ SHARDS = st.builds(
 REPORTS = st.builds(
     Report,
     usd_per_gpu_hour=st.none() | TIMES,
+    earlier_gpu_seconds=TIMES,
     verdict=st.sampled_from(VERDICTS),
     reason=st.text(),
     counts=st.just({"failed": 1, "passed": 2}),

@@ -546,19 +546,27 @@ def test_the_wait_in_the_queue_stands_apart(red_report: Report, green_report: Re
 
 
 @pytest.mark.parametrize(
-    ("gpus", "seconds", "price", "said"),
+    ("gpus", "seconds", "earlier", "price", "said"),
     [
-        (8, 3600.0, 3.5, "8.0 GPU-hours held, $28.00 at $3.50 per GPU-hour"),
-        (8, 5400.0, None, "12.0 GPU-hours held"),
-        (8, 30.0, 3.5, "0.067 GPU-hours held, $0.23 at $3.50 per GPU-hour"),
-        (0, 3600.0, 3.5, ""),
-        (8, 0.0, 3.5, ""),
+        (8, 3600.0, 0.0, 3.5, "8.0 GPU-hours held, $28.00 at $3.50 per GPU-hour"),
+        (8, 5400.0, 0.0, None, "12.0 GPU-hours held"),
+        (8, 30.0, 0.0, 3.5, "0.067 GPU-hours held, $0.23 at $3.50 per GPU-hour"),
+        (0, 3600.0, 0.0, 3.5, ""),
+        (8, 0.0, 0.0, 3.5, ""),
+        (
+            8,
+            3600.0,
+            7200.0,
+            3.0,
+            "10.0 GPU-hours held (2.0 of them in earlier attempts of this run), $30.00 at $3.00 per GPU-hour",
+        ),
+        (0, 0.0, 360.0, None, "0.1 GPU-hours held (0.1 of them in earlier attempts of this run)"),
     ],
-    ids=["a price", "none", "little", "no GPU", "no time"],
+    ids=["a price", "none", "little", "no GPU", "no time", "earlier attempts", "only those"],
 )
-def test_what_a_run_costs(gpus: int, seconds: float, price: float | None, said: str) -> None:
+def test_what_a_run_costs(gpus: int, seconds: float, earlier: float, price: float | None, said: str) -> None:
     shard = ShardReport(1, "passed", 1.0, seconds, gpus=gpus)
-    report = Report("passed", "", {}, (), (shard,), usd_per_gpu_hour=price)
+    report = Report("passed", "", {}, (), (shard,), usd_per_gpu_hour=price, earlier_gpu_seconds=earlier)
     assert summary.cost_text(report) == said
     text = markdown.render(report)
     assert (f"Cost: {said}\n" in text) if said else ("Cost" not in text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,23 @@ def test_a_newer_attempt_takes_the_place_of_an_older_one_even_if_it_is_broken(tm
     (run,) = collect(tmp_path, plan(1), ATTEMPTS, "gpuci-").runs
     assert (run.index, run.records, run.verdict) == (1, (), None)
     assert run.problem == "runs.json is no JSON document"
+
+
+def test_what_earlier_attempts_held_is_known(tmp_path: Path) -> None:
+    """Also that of an earlier plan; not what is broken, of another commit, to come, or of another shard."""
+    job, end = {"kind": "job", "gpus": ["0"]}, {"kind": "note", "text": "x"}
+    first = replace(ran(1), records=(job, end))
+    leave(tmp_path / "gpuci-shard-1-attempt-1", first, replace(first, attempt=2), ran(2))
+    leave(tmp_path / "gpuci-shard-9-attempt-1", ran(9))
+    leave(tmp_path / "gpuci-shard-2-attempt-1", ran(2), sha="b" * 40)
+    leave(tmp_path / "gpuci-shard-2-attempt-2", ran(2)).write_text("{")
+    leave(tmp_path / "gpuci-shard-1-attempt-3", ran(1))
+    leave(tmp_path / "gpuci-shard-2-attempt-3", ran(2))
+    leave(tmp_path / "gpuci-shard-2-attempt-4", ran(2))
+    found = collect(tmp_path, plan(2), range(2, 4), "gpuci-")
+    assert found.runs == (ran(1), ran(2))
+    bare = replace(first, records=(job,))
+    assert found.replaced == (bare, replace(bare, attempt=2), ran(9))
 
 
 def test_a_shard_speaks_for_itself_only(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,15 @@ def test_gpus_of_a_shard(index: int, tries: list[ShardRun], gpus: int) -> None:
 )
 def test_the_price(cost: dict[str, Any], usd: float | None) -> None:
     assert price(plan(cost=cost)) == usd
+
+
+def test_what_was_replaced_was_held_too() -> None:
+    """A job that told of its GPUs, one of a profile, and one of a plan that is no more."""
+    told = replace(job("0", "1"), wall_seconds=10.0)
+    replaced = [told, ShardRun(1, (), None, 5.0), ShardRun(9, (), None, 7.0)]
+    report = build_report(plan(), [], seconds=1.0, setup_seconds=0.0, replaced=replaced)
+    assert report.earlier_gpu_seconds == 2 * 10.0 + 8 * 5.0
+    assert [row.tries for row in report.shards] == [0, 0, 0]
 
 
 def test_the_report_has_both() -> None:

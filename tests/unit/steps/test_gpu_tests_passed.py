@@ -273,6 +273,8 @@ def test_attempts_are_combined(gate: Gate) -> None:
     assert gate.status == ("success", "passed: 2 passed, 1 elsewhere")
     assert "\n\nResults of earlier attempts: shard 1 (attempt 1).\n\n" in gate.summary
     assert "Results of earlier attempts: shard 1 (attempt 1)." in gate.comments[0]
+    cost = "24.0 GPU-hours held (8.0 of them in earlier attempts of this run), $48.00 at $2.00 per GPU-hour"
+    assert f"Cost: {cost}" in gate.summary
 
 
 def test_results_of_an_attempt_to_come_do_not_count(gate: Gate) -> None:
