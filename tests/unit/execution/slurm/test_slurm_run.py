@@ -145,12 +145,22 @@ def said() -> list[str]:
 
 
 @pytest.fixture
-def slurm_run(login: Login, tmp_path: Path, said: list[str]) -> Callable[[], list[ShardRun]]:
+def queue_seconds() -> int:
+    """How long a job may wait: longer than any test takes, but for those that are about it."""
+    return 600
+
+
+@pytest.fixture
+def slurm_run(
+    login: Login, tmp_path: Path, said: list[str], queue_seconds: int
+) -> Callable[[], list[ShardRun]]:
     """Runs one shard of one unit."""
     root, out = tmp_path / "tree", tmp_path / "out"
     (root / ".github").mkdir(parents=True)
     out.mkdir()
-    (root / ".github/gpuci.yml").write_text("container: {runtime: none}\nslurm: {queue-timeout: 2}\n")
+    (root / ".github/gpuci.yml").write_text(
+        f"container: {{runtime: none}}\nslurm: {{queue-timeout: {queue_seconds}}}\n"
+    )
     config = load_config(root)
     unit = Unit("u", ".", "test_a.py", "all", "normal", 1, "default", 1.0, 60.0)
     shard = Shard(1, config.profiles[0].name, ("u",), 1.0)
@@ -219,7 +229,7 @@ def test_a_job_that_comes_up_after_its_cancellation_is_cancelled(
     login: Login, slurm_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The submission was cut short; the controller makes its job a while later."""
-    monkeypatch.setattr(attempt_module, "SETTLE_SECONDS", 5.0)
+    monkeypatch.setattr(attempt_module, "SETTLE_SECONDS", 60.0)
     polls: list[str] = []
 
     def before(text: str) -> None:
@@ -237,6 +247,7 @@ def test_a_job_that_comes_up_after_its_cancellation_is_cancelled(
     assert login.lines("cancelled") == ["101"]
 
 
+@pytest.mark.parametrize("queue_seconds", [2])
 def test_a_directory_whose_owner_cannot_be_read_was_not_taken_over(
     login: Login, slurm_run: Run, said: list[str]
 ) -> None:
@@ -260,6 +271,7 @@ def test_a_directory_whose_owner_cannot_be_read_was_not_taken_over(
     ],
     ids=["controller down", "no more jobs"],
 )
+@pytest.mark.parametrize("queue_seconds", [2])
 def test_a_job_that_is_never_taken_has_the_queue_time_too(
     refusal: str, login: Login, slurm_run: Run, said: list[str]
 ) -> None:
