@@ -60,12 +60,13 @@ def approve(client: Client, sha: str, login: str, door: str, target_url: str = "
 def revoke(client: Client, sha: str, login: str, target_url: str = "", *, but_after: str = "") -> bool:
     """Take the approval of a commit back; False if none stood. Raises ApiError.
 
-    `but_after` (ISO 8601): one that was recorded after this time stays.
+    `but_after` (ISO 8601): one that was recorded after this time stays. `login` empty: nobody knows by whom.
     """
     found = approved(client, sha)
     if found is None or quiet(found.at, [but_after], 1) == "kept":
         return False
-    client.set_status(sha, APPROVAL_CONTEXT, "failure", f"revoked by @{login}", target_url)
+    told = f"revoked by @{login}" if login else "revoked: the label was taken off meanwhile"
+    client.set_status(sha, APPROVAL_CONTEXT, "failure", told, target_url)
     return True
 
 

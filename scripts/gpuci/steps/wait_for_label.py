@@ -49,6 +49,8 @@ def run(step: Step) -> int:
     facts = _facts(work)
     decision = _decide(work, facts)
     _act(work, decision, facts)
+    if decision.record == "approve" and facts.event != "workflow_dispatch":
+        decision, facts = _looked_again(work, decision, facts)
     if given.wait_seconds and may_wait(facts):
         facts = _waited(work, facts)
         if facts.appeared:
@@ -150,6 +152,21 @@ def _waited(work: _Work, facts: Facts) -> Facts:
         if found.recorded:
             return _with_live(work, found._replace(appeared=True))
     return facts
+
+
+def _looked_again(work: _Work, decision: Decision, facts: Facts) -> tuple[Decision, Facts]:
+    """Whether the label is still on, now that the approval is recorded.
+
+    The run of its removal takes back what is recorded by then. It can be over before this one, when GitHub
+    answers late.
+    """
+    now = _with_live(work, facts)
+    if now.labeled:
+        return decision, facts
+    record.revoke(work.client, work.subject.sha, "", _links(work).run_url)
+    decision = decide(now)
+    _act(work, decision, now)
+    return decision, now
 
 
 def _act(work: _Work, decision: Decision, facts: Facts) -> None:

@@ -20,6 +20,8 @@ from tests.fakes.github.state import Pull, Repository, State, Token
 from gpuci.config import document as config_document
 from gpuci.config.load import load_config
 from gpuci.errors import ConfigError
+from gpuci.github import environments
+from gpuci.github.client import Client
 from gpuci.github.messages import ApiError
 from gpuci.github.step import Step
 from gpuci.steps import wait_for_label
@@ -149,9 +151,21 @@ def test_a_label_by_a_writer_approves_the_commit_and_records_it(world: World) ->
         "GET environments/gpu/deployment-branch-policies",
         f"POST statuses/{HEAD}",
         f"POST statuses/{HEAD}",
+        "GET pulls/12",
     ]
     assert {seen.agent.partition(" ")[2] for seen in world.server.requests} == {"(wait-for-label)"}
     assert "gpuci: approved" in world.summary()
+
+
+def test_two_uses_wait_each_by_a_status_of_its_own_for_one_approval(world: World) -> None:
+    world.put("gpuci", "success", "passed")
+    for name in ("docs", "other"):
+        world.inputs["NAME"] = name
+        assert world.run(world.pull_event())[1]["approved"] == "true"
+        assert world.newest(f"gpuci ({name})") == ("pending", "approved by @ada; the tests run")
+    assert world.newest("gpuci") == ("success", "passed")
+    contexts = [one["context"] for one in world.repository.statuses[HEAD]]
+    assert sorted(contexts) == ["gpuci", "gpuci (docs)", "gpuci (other)", "gpuci/approved", "gpuci/approved"]
 
 
 Change = Callable[[World], None]
@@ -549,8 +563,9 @@ def test_a_commit_approved_before_is_not_started_by_waiting(
         ({"WAIT_SECONDS": "soon"}, "wait-seconds is 'soon'"),
         ({"AFFECTED": "maybe"}, "affected is 'maybe'"),
         ({"SHA": HEAD}, "inputs of workflow_dispatch"),
+        ({"NAME": "a.b"}, "the input name is 'a.b'"),
     ],
-    ids=["none", "other", "wait", "affected", "sha"],
+    ids=["none", "other", "wait", "affected", "sha", "name"],
 )
 def test_an_input_that_makes_no_sense(world: World, inputs: dict[str, str], told: str) -> None:
     world.inputs |= inputs
@@ -601,3 +616,27 @@ def test_the_program_needs_the_standard_library_only(world: World) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert world.outputs()["approved"] == "true"
     assert f"[{HEAD}]" in done.stdout
+
+
+def test_a_label_that_goes_while_it_is_looked_at_leaves_no_approval(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run of its removal can be over before the slower one has recorded what that takes back."""
+    asked = environments.problem
+
+    def meanwhile(client: Client, name: str) -> str:
+        monkeypatch.undo()
+        world.pull.labels = []
+        assert world.run(world.pull_event("unlabeled"))[1]["decision"] == "revoked"
+        assert world.newest("gpuci/approved") is None
+        return asked(client, name)
+
+    monkeypatch.setattr(environments, "problem", meanwhile)
+    environ = world.pull_event()
+    code, outputs = world.run(environ)
+    assert (code, outputs["approved"], outputs["decision"]) == (0, "false", "label-gone")
+    assert world.newest("gpuci/approved") == ("failure", "revoked: the label was taken off meanwhile")
+    told = world.newest("gpuci")
+    assert told is not None
+    assert told[0] == "pending"
+    assert "waits for approval" in told[1]
