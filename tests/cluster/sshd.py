@@ -196,9 +196,9 @@ def connect(login: Login, tmp_path: Path, said: list[str] | None = None) -> Conn
 
 
 def until(holds: Callable[[], object]) -> bool:
-    """Wait until something holds, looking 50 times a second, 20 seconds at most; return whether it came."""
+    """Wait until something holds, looking 50 times a second, a minute at most; return whether it came."""
     pause = threading.Event()
-    for _ in range(1000):
+    for _ in range(3000):
         if holds():
             return True
         pause.wait(0.02)

@@ -221,7 +221,7 @@ def test_a_login_that_worked_is_worth_asking_again(server: Sshd, connection: Con
     server.start()
     for _ in range(2):  # the first can find the dying master
         with pytest.raises(LinkLost) as caught:
-            connection.run("echo hi", timeout=5)
+            connection.run("echo hi")
     assert "does not let us in" in caught.value.what
     assert (caught.value.sent, caught.value.retry) == (False, True)
     server.authorized.with_suffix(".away").rename(server.authorized)
