@@ -9,9 +9,9 @@ from gpuci.github.gate import BY_RESULTS, JOBS, UNPROTECTED, Decision
 from gpuci.github.use import Use
 from gpuci.model import Report
 from gpuci.reporting import markdown, summary
-from gpuci.reporting.heartbeat import names
 from gpuci.reporting.links import Links
 from gpuci.reporting.text import inline_code, one_line
+from gpuci.results.verdict import shard_names
 
 PARTIAL = "Only a part of the tests was asked for: the commit status waits for all that are due."
 KEPT = "The commit has a result of an earlier run, which stays."
@@ -67,7 +67,7 @@ def earlier(attempts: Mapping[int, int], attempt: int) -> list[str]:
     """A remark about the shards whose results are of an attempt before this one; none if all are of it."""
     old = sorted({number for number in attempts.values() if number != attempt})
     told = [
-        f"{names([index for index, of in sorted(attempts.items()) if of == number])} (attempt {number})"
+        f"{shard_names([index for index, of in sorted(attempts.items()) if of == number])} (attempt {number})"
         for number in old
     ]
     return [f"Results of earlier attempts: {'; '.join(told)}."] if told else []

@@ -36,14 +36,20 @@ class Alike(NamedTuple):
         """How many tests it stands for."""
         return 1 + len(self.others)
 
+    @property
+    def more(self) -> str:
+        """`39 more tests`, or `5 more files` that could not be collected: the others in words."""
+        noun = "test" if "::" in self.first.nodeid else "file"
+        return plural(len(self.others), f"more {noun}")
+
 
 def alike(results: Iterable[TestResult]) -> list[Alike]:
-    """The worst outcome first, of one outcome the largest group first, else in the order of `results`."""
+    """The largest group first, of one size the worst outcome first, else in the order of `results`."""
     groups: dict[tuple[str, ...], list[TestResult]] = {}
     for result in results:
         groups.setdefault(_key(result), []).append(result)
     found = [Alike(first, tuple(others)) for first, *others in groups.values()]
-    return sorted(found, key=lambda group: (OUTCOMES.index(group.first.outcome), -group.tests))
+    return sorted(found, key=lambda group: (-group.tests, OUTCOMES.index(group.first.outcome)))
 
 
 def number_of_tests(groups: Iterable[Alike]) -> int:

@@ -57,10 +57,10 @@ def _failure(group: Alike, links: Links) -> Annotation:
     title = clip(one_line(f"{summary.label(result.outcome)}: {result.nodeid}"), WIDTH)
     text = "\n".join(line for line in lines if line.strip()) or summary.where_text(result)
     if others:
-        title = f"{title} and {plural(others, 'more test')}"
+        title = f"{title} and {group.more}"
         names = [clip(one_line(other.nodeid), WIDTH) for other in group.others[: summary.NAMED]]
         more = [f"and {others - summary.NAMED} more"] if others > summary.NAMED else []
-        text = "\n".join([text, f"The same error in {plural(others, 'more test')}:", *names, *more])
+        text = "\n".join([text, f"The same error in {group.more}:", *names, *more])
     file = links.path(result.file)
     return Annotation("error", title, text, file, (result.line or 0) if file else 0)
 

@@ -1,6 +1,7 @@
 """The failing tests as GitHub Markdown, within a number of bytes. Pure.
 
-As many as fit are shown with their output, folded; of the room at most half is kept to name the others.
+As many as fit are shown with their output, folded if there are several; of the room at most half is kept to
+name the others.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def render(groups: Sequence[Alike], links: Links | None, room: int) -> str:
     room -= _NOTE_BYTES
     briefs = [_brief(group) for group in groups]
     kept_back = min(sum(map(utf8_size, briefs)), room // 2)
-    detailed = _fit((_detailed(group, links) for group in groups), room - kept_back)
+    blocks = (_detailed(group, links, opened=len(groups) == 1) for group in groups)
+    detailed = _fit(blocks, room - kept_back)
     room -= sum(map(utf8_size, detailed.values()))
     rest = [place for place in range(len(groups)) if place not in detailed]
     named = _fit((briefs[place] for place in rest), room)
@@ -71,7 +73,7 @@ def _fit(blocks: Iterable[str], room: int) -> dict[int, str]:
 def _head(group: Alike) -> str:
     first = group.first
     why = f": {short_code(first.message, WHY_WIDTH)}" if first.message else ""
-    more = f" and {plural(len(group.others), 'more test')} alike" if group.others else ""
+    more = f" and {group.more} alike" if group.others else ""
     return f"{short_code(first.nodeid)} {summary.label(first.outcome)}{why}{more}"
 
 
@@ -79,12 +81,12 @@ def _brief(group: Alike) -> str:
     return f"- {_head(group)}\n"
 
 
-def _detailed(group: Alike, links: Links | None) -> str:
+def _detailed(group: Alike, links: Links | None, *, opened: bool) -> str:
     first = group.first
     output = excerpt(clean(first.output), OUTPUT_LINES)
     shown = "\n".join(clip_output(line, LINE_WIDTH) for line in output.told())
     parts = [
-        f"<details><summary>{_head(group)}</summary>",
+        f"<details{' open' if opened else ''}><summary>{_head(group)}</summary>",
         "",
         f"{_place(first, links)} {short_code(summary.where_text(first))}",
         "",
@@ -105,4 +107,4 @@ def _others(group: Alike) -> list[str]:
         return []
     names = [f"- {short_code(result.nodeid, NAME_WIDTH)}" for result in group.others[:NAMED]]
     more = [f"- and {len(group.others) - NAMED} more"] if len(group.others) > NAMED else []
-    return [f"The same error in {plural(len(group.others), 'more test')}:", "", *names, *more, ""]
+    return [f"The same error in {group.more}:", "", *names, *more, ""]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpuci.model import Plan, ShardState
@@ -10,7 +10,7 @@ from gpuci.reporting.bars import ShardProgress, shards_of
 from gpuci.reporting.summary import label
 from gpuci.reporting.text import about, clip, clip_middle, duration, one_line, width_of
 from gpuci.results.journal import Record
-from gpuci.results.verdict import shard_name
+from gpuci.results.verdict import shard_names
 
 WIDTH = 160
 EVERY_SECONDS = 30.0
@@ -84,7 +84,9 @@ class Heartbeat:
         red = sum(shard.red for shard in shards)
         head = f"{sum(shard.done for shard in shards)}/{sum(shard.total for shard in shards)} tests"
         parts = [f"{head}, {red} failed" if red else head]
-        parts += [f"{names(group.indexes)} {words(group.state, now)}" for group in _groups(self._states)]
+        parts += [
+            f"{shard_names(group.indexes)} {words(group.state, now)}" for group in _groups(self._states)
+        ]
         line = clip("; ".join(parts), self._width)
         return line + _longest(shards, now, self._width - width_of(line))
 
@@ -100,21 +102,6 @@ def _groups(states: Mapping[int, ShardState]) -> list[_Group]:
             known = [each.since for each in (group.state, state) if each.since is not None]
             group.state = ShardState(*key, min(known, default=None))
     return sorted(groups.values(), key=lambda group: PHASES.index(group.state.phase))
-
-
-def names(indexes: Sequence[int]) -> str:
-    """`shard 3`, `shards 1-3, 7`, `cpu pool`, `shards 1-3, cpu pool`; the indexes are in order, 0 last."""
-    shards = [index for index in indexes if index]
-    pool = [shard_name(0)] if len(shards) < len(indexes) else []
-    runs: list[list[int]] = []
-    for index in shards:
-        if runs and runs[-1][-1] == index - 1:
-            runs[-1].append(index)
-        else:
-            runs.append([index])
-    spans = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
-    word = [f"{'shard' if len(shards) == 1 else 'shards'} {', '.join(spans)}"] if spans else []
-    return ", ".join([*word, *pool])
 
 
 def _longest(shards: Iterable[ShardProgress], now: float, room: int) -> str:

@@ -63,7 +63,7 @@ def _verdict(report: Report) -> str:
         "",
     ]
     if not summary.said_by_counts(report):
-        lines += [short_code(report.reason, 300), ""]
+        lines += [short_code(summary.reason_text(report), 300), ""]
     return "\n".join([*lines, ""])
 
 
@@ -109,7 +109,7 @@ def _unfinished(report: Report) -> str:
 
 def _shards(report: Report) -> str:
     rows = [_shard(row) for row in report.shards]
-    table = _table("Shards", "shard | verdict | tests | planned | took | queued | tries | node", rows)
+    table = _table("Shards", "shard | verdict | tests: | planned: | took: | queued: | tries: | node", rows)
     return table + _tries(report) + _gpu_time(report) + _gpu_memory(report) + _coverage(report)
 
 
@@ -128,12 +128,13 @@ def _tries(report: Report) -> str:
 
 def _gpu_time(report: Report) -> str:
     time = summary.gpu_time(report.shards)
+    known = time.used or time.idle
     cost = summary.cost_text(report)
-    held = f"Cost: {cost}\n\n" if cost else ""
-    if not time.used and not time.idle:
-        return held
+    if cost:
+        share = f"; tests used {time.percent_used:.0f} % of what these shards held" if known else ""
+        return f"GPU time: {cost}{share}\n\n"
     share = f"({time.percent_used:.0f} % used)"
-    return f"GPU-seconds: {time.used:.1f} used, {time.idle:.1f} idle {share}\n\n{held}"
+    return f"GPU-seconds: {time.used:.1f} used, {time.idle:.1f} idle {share}\n\n" if known else ""
 
 
 def _gpu_memory(report: Report) -> str:
@@ -154,7 +155,7 @@ def _coverage(report: Report) -> str:
 
 
 def _shard(row: ShardReport) -> str:
-    times = " | ".join(map(duration, (row.planned_seconds, row.wall_seconds, row.queue_seconds)))
+    times = " | ".join(map(_unbroken, (row.planned_seconds, row.wall_seconds, row.queue_seconds)))
     name = str(row.index) if row.index else "cpu pool"
     common = row.verdict in summary.COMMON_VERDICTS
     why = f" {short_code(row.reason, 60)}" if row.reason and not common else ""
@@ -164,17 +165,17 @@ def _shard(row: ShardReport) -> str:
 
 def _slowest(report: Report) -> str:
     rows = [
-        f"| {duration(result.seconds)} | {short_code(result.nodeid, 150)} |"
+        f"| {_unbroken(result.seconds)} | {short_code(result.nodeid, 150)} |"
         for result in summary.slowest(report, SLOWEST)
     ]
-    return _table("Slowest tests", "took | test", rows)
+    return _table("Slowest tests", "took: | test", rows)
 
 
 def _left_out(report: Report, outcome: str) -> str:
     reasons = summary.left_out(report, outcome)
     rows = [f"| {count} | {short_code(reason or 'no reason given', 150)} |" for reason, count in reasons]
     total = sum(count for _reason, count in reasons)
-    return _table(f"{summary.label(outcome).capitalize()} ({total})", "tests | why", rows)
+    return _table(f"{summary.label(outcome).capitalize()} ({total})", "tests: | why", rows)
 
 
 def _needs(report: Report) -> str:
@@ -190,8 +191,8 @@ def _needs(report: Report) -> str:
 
 def _without_cuda(report: Report) -> str:
     results = summary.without_cuda(report)
-    rows = [f"| {duration(result.seconds)} | {short_code(result.nodeid, 150)} |" for result in results]
-    table = _table(f"On a GPU without using it ({plural(len(rows), 'test')})", "took | test", rows)
+    rows = [f"| {_unbroken(result.seconds)} | {short_code(result.nodeid, 150)} |" for result in results]
+    table = _table(f"On a GPU without using it ({plural(len(rows), 'test')})", "took: | test", rows)
     return f"{table}{summary.without_cuda_advice(results)}\n\n" if table else ""
 
 
@@ -202,11 +203,17 @@ def _listed(texts: Sequence[str], title: str, *head: str) -> str:
     return "\n".join([f"### {title} ({len(texts)})", "", *head, *shown, *_more(texts), "", ""])
 
 
+def _unbroken(seconds: float) -> str:
+    """A time on one line, also in a narrow column."""
+    return duration(seconds).replace(" ", "&nbsp;")
+
+
 def _table(title: str, columns: str, rows: Sequence[str]) -> str:
+    """`columns`: their titles; those of numbers end with a colon, and stand to the right."""
     if not rows:
         return ""
-    rule = " | ".join("---" for _ in columns.split("|"))
-    table = [f"| {columns} |", f"| {rule} |", *rows[:ROWS]]
+    rule = " | ".join("---:" if name.strip().endswith(":") else "---" for name in columns.split("|"))
+    table = [f"| {columns.replace(':', '')} |", f"| {rule} |", *rows[:ROWS]]
     return "\n".join([f"### {title}", "", *table, *_more(rows), "", ""])
 
 

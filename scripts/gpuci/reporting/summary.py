@@ -79,6 +79,12 @@ def said_by_counts(report: Report) -> bool:
     return report.verdict == "passed" or (report.verdict == "failed" and common and red)
 
 
+def reason_text(report: Report) -> str:
+    """Why the verdict is what it is, without the counts, which stand above it; without escaping."""
+    red = {outcome: count for outcome, count in report.counts.items() if outcome in RED_OUTCOMES}
+    return report.reason.removeprefix(f"{counts_text(red)}; ")
+
+
 def time_text(report: Report) -> str:
     """`in 41.2 s (set-up 3.10 s)`."""
     setup = f" (set-up {duration(report.setup_seconds)})" if report.setup_seconds else ""

@@ -81,7 +81,7 @@ def _verdict(report: Report, page: _Page) -> Iterator[str]:
     if not together:
         yield from wrap(time, page.width, first="  ", rest="  ")
     if not summary.said_by_counts(report):
-        yield from wrap(one_line(report.reason), page.width, first="  ", rest="  ")
+        yield from wrap(one_line(summary.reason_text(report)), page.width, first="  ", rest="  ")
 
 
 def _failing(report: Report, page: _Page) -> Iterator[str]:
@@ -120,7 +120,7 @@ def _failure(number: int, result: TestResult, page: _Page) -> Iterator[str]:
 
 def _others(group: Alike, page: _Page) -> Iterator[str]:
     if group.others:
-        yield f"   The same error in {plural(len(group.others), 'more test')}:"
+        yield f"   The same error in {group.more}:"
         yield from _names((result.nodeid for result in group.others), len(group.others), page)
 
 

@@ -113,6 +113,21 @@ def shard_name(index: int) -> str:
     return "cpu pool" if index == CPU_POOL else f"shard {index}"
 
 
+def shard_names(indexes: Sequence[int]) -> str:
+    """`shard 3`, `shards 1-3, 7`, `cpu pool`, `shards 1-3, cpu pool`; the indexes are in order, 0 last."""
+    shards = [index for index in indexes if index]
+    pool = [shard_name(0)] if len(shards) < len(indexes) else []
+    runs: list[list[int]] = []
+    for index in shards:
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    spans = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    word = [f"{'shard' if len(shards) == 1 else 'shards'} {', '.join(spans)}"] if spans else []
+    return ", ".join([*word, *pool])
+
+
 def _is_red(result: TestResult, broken: set[int]) -> bool:
     if result.outcome == "not_finished":
         return result.shard not in broken
@@ -147,9 +162,9 @@ def _why_none(results: Sequence[TestResult]) -> str:
 
 def _of_shards(shards: Sequence[ShardVerdict]) -> list[str]:
     """What the shards that did not pass say; those that say the same, together."""
-    names: dict[str, list[str]] = {}
-    for shard in shards:
+    same: dict[str, list[int]] = {}
+    for shard in sorted(shards, key=lambda shard: (not shard.index, shard.index)):
         if shard.verdict != "passed":
             because = f" ({shard.reason})" if shard.reason else ""
-            names.setdefault(f"{shard.verdict}{because}", []).append(shard_name(shard.index))
-    return [f"{', '.join(same)}: {what}" for what, same in names.items()]
+            same.setdefault(f"{shard.verdict.replace('_', ' ')}{because}", []).append(shard.index)
+    return [f"{shard_names(indexes)}: {what}" for what, indexes in same.items()]

@@ -72,13 +72,26 @@ def test_an_assertion_at_the_same_line_is_one() -> None:
     assert len(alike(tests)) == 1
 
 
-def test_the_worst_outcome_comes_first_and_then_the_largest_group() -> None:
+def test_the_largest_group_comes_first_and_then_the_worst_outcome() -> None:
     tests = [red("one"), red("two, of two"), red("two, of two"), red("c", outcome="collection_error")]
     assert [(group.first.message, group.tests) for group in alike(tests)] == [
-        ("c", 1),
         ("two, of two", 2),
+        ("c", 1),
         ("one", 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["a.py", "b.py", "c.py"], "2 more files"),
+        (["a.py::t", "b.py::t"], "1 more test"),
+    ],
+    ids=["files", "tests"],
+)
+def test_the_others_in_words(names: list[str], words: str) -> None:
+    (group,) = alike([TestResult(name, "collection_error", message="no module") for name in names])
+    assert group.more == words
 
 
 @pytest.mark.parametrize(
@@ -95,5 +108,5 @@ def test_every_test_is_in_one_group_of_its_outcome(results: list[TestResult]) ->
     members = [one for group in groups for one in (group.first, *group.others)]
     assert sorted(map(id, members)) == sorted(map(id, results))
     assert number_of_tests(groups) == len(results)
-    ranks = [OUTCOMES.index(one.outcome) for one in members]
+    ranks = [(-group.tests, OUTCOMES.index(group.first.outcome)) for group in groups]
     assert ranks == sorted(ranks)

@@ -97,11 +97,11 @@ def test_tests_with_one_error_share_an_annotation() -> None:
 
 
 def test_what_is_left_out_is_counted_in_tests() -> None:
-    """Eight kinds of failure are shown; the rest holds the 30 tests of another kind, and two shards."""
+    """The 30 tests with one error are shown, and seven others; the rest is a test and ten of two shards."""
     alike = [TestResult(f"b{n}.py::t", "error", message="no node") for n in range(30)]
     lost = [TestResult(f"c{n}.py::t", "not_finished", shard=n % 2, message="lost") for n in range(10)]
     made = annotation.render(report((*failed(8), *alike, *lost)), LINKS)
-    assert [one.text for one in made][-1] == "40 more red tests: the summary of this job has them"
+    assert [one.text for one in made][-1] == "11 more red tests: the summary of this job has them"
     assert len(made) == MOST
 
 

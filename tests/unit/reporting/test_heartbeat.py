@@ -15,7 +15,6 @@ from gpuci.reporting.heartbeat import (
     SOONEST_SECONDS,
     WIDTH,
     Heartbeat,
-    names,
     words,
 )
 from gpuci.reporting.text import width_of
@@ -94,20 +93,6 @@ def test_many_shards_are_told_by_state() -> None:
 )
 def test_a_state_in_words(state: ShardState, expected: str) -> None:
     assert words(state, 160.0) == expected
-
-
-@pytest.mark.parametrize(
-    ("indexes", "text"),
-    [
-        ([3], "shard 3"),
-        ([1, 2, 3, 7], "shards 1-3, 7"),
-        ([1, 3], "shards 1, 3"),
-        ([0], "cpu pool"),
-        ([2, 3, 0], "shards 2-3, cpu pool"),
-    ],
-)
-def test_names(indexes: list[int], text: str) -> None:
-    assert names(indexes) == text
 
 
 @pytest.mark.parametrize(

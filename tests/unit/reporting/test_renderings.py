@@ -98,7 +98,13 @@ def test_markdown_is_harmless(report: Report, links: Links | None) -> None:
     outside = re.sub(rf"\[\]\({LINKS.server}/org/repo/blob/a{{40}}/[\w%./~-]+(#L\d+)?\)", "", outside)
     assert "@" not in outside
     assert "](" not in outside
-    assert set(re.findall(r"<[^>]*>", outside)) <= {"<details>", "<summary>", "</summary>", "</details>"}
+    assert set(re.findall(r"<[^>]*>", outside)) <= {
+        "<details>",
+        "<details open>",
+        "<summary>",
+        "</summary>",
+        "</details>",
+    }
 
 
 @given(st.lists(RESULTS, max_size=40), HOSTILE, st.integers(markdown.LEAST_BYTES, 40_000))
@@ -107,6 +113,34 @@ def test_markdown_keeps_its_limit(results: list[TestResult], reason: str, limit:
     big = tuple(replace(result, output=result.output * 20, message=result.message * 20) for result in results)
     text = markdown.render(Report("failed", reason * 50, {}, big, ()), limit_bytes=limit)
     assert len(text.encode()) <= limit
+
+
+def test_times_of_the_same_thing_are_told_in_one_unit(red_report: Report) -> None:
+    rows = tuple(replace(row, gpus=8) for row in red_report.shards)
+    text = markdown.render(replace(red_report, shards=rows))
+    assert "GPU time: 0.86 GPU-hours held; tests used 60 % of what these shards held\n" in text
+    assert "GPU-seconds: 4" not in text
+    assert "GPU-seconds: 412.4 used, 276.4 idle (60 % used)\n" in markdown.render(red_report)
+
+
+def test_numbers_stand_below_each_other(red_report: Report) -> None:
+    text = markdown.render(red_report)
+    assert "| shard | verdict | tests | planned | took | queued | tries | node |\n" in text
+    assert "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |\n" in text
+    assert "| 5&nbsp;min&nbsp;00&nbsp;s |" in text
+
+
+def test_the_only_failure_is_open() -> None:
+    one, two = TestResult("a.py::t", "failed", output="x"), TestResult("a.py::u", "failed", output="x")
+    assert "<details open>" in markdown.render(Report("failed", "", {}, (one,), ()))
+    assert "<details open>" not in markdown.render(Report("failed", "", {}, (one, two), ()))
+
+
+@pytest.mark.parametrize("render", [terminal.render, markdown.render], ids=["terminal", "markdown"])
+def test_the_counts_are_told_once(render: Callable[[Report], str], red_report: Report) -> None:
+    text = html.unescape(render(red_report))
+    assert "shard 3: infra (the node stopped answering)" in text
+    assert text.count("1 failed, 1 error, 7 not finished") == 1
 
 
 def test_why_a_test_failed_is_seen_before_anything_is_opened() -> None:
@@ -162,8 +196,8 @@ def test_tests_with_one_error_are_shown_once_and_counted() -> None:
     assert "**1 failed, 40 errors**" in page
     assert "### Failing tests (41, 2 different errors)\n" in page
     assert re.findall(r"<summary>(.*?)</summary>", page) == [
-        "<code>a.py::u</code> failed: <code>other</code>",
         "<code>f0.py::t0</code> error: <code>at setup: no node</code> and 39 more tests alike",
+        "<code>a.py::u</code> failed: <code>other</code>",
     ]
     assert "The same error in 39 more tests:\n\n- <code>f1.py::t1</code>\n" in page
     assert "- <code>f8.py::t20</code>\n- and 19 more\n" in page
@@ -500,7 +534,7 @@ def test_every_verdict_reads_as_words(verdict: str) -> None:
 
 def test_a_configuration_error_is_told_once() -> None:
     rows = tuple(ShardReport(index, "config_error", 1.0, 0.0, reason="no such thing") for index in (1, 2))
-    report = Report("config_error", "shard 1, shard 2: config_error (no such thing)", {}, (), rows)
+    report = Report("config_error", "shards 1-2: config error (no such thing)", {}, (), rows)
     assert terminal.render(report).count("no such thing") == 1
 
 
@@ -569,4 +603,4 @@ def test_what_a_run_costs(gpus: int, seconds: float, earlier: float, price: floa
     report = Report("passed", "", {}, (), (shard,), usd_per_gpu_hour=price, earlier_gpu_seconds=earlier)
     assert summary.cost_text(report) == said
     text = markdown.render(report)
-    assert (f"Cost: {said}\n" in text) if said else ("Cost" not in text)
+    assert (f"GPU time: {said}\n" in text) if said else ("GPU time" not in text)

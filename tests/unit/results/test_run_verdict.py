@@ -17,6 +17,7 @@ from gpuci.results.verdict import (
     decide,
     judge_tests,
     run_verdict,
+    shard_names,
     shard_verdicts,
 )
 from gpuci_node.contract import OUTCOMES, RAN_OUTCOMES, RED_OUTCOMES, VERDICTS
@@ -105,7 +106,7 @@ def test_a_part_of_a_run_is_else_judged_like_all_of_it(says: str, outcome: str) 
 def test_where_a_shard_says_why_no_test_ran_that_is_the_reason() -> None:
     runs = [shard("config_error", reason="no key"), shard("config_error", 2, reason="no key")]
     said = run_verdict(PLAN, results_of("not_finished"), runs)
-    assert said == ("config_error", "shard 1, shard 2: config_error (no key)")
+    assert said == ("config_error", "shards 1-2: config error (no key)")
 
 
 @pytest.mark.parametrize("outcome", sorted(RED_OUTCOMES))
@@ -119,7 +120,7 @@ def test_one_red_among_many(outcome: str) -> None:
     [
         pytest.param([shard("passed"), shard("passed", 2)], "passed", "all shards passed", id="passed"),
         pytest.param([shard("passed")], "infra", "shard 2: infra (it never ran)", id="one never ran"),
-        pytest.param([], "infra", "shard 1, shard 2: infra (it never ran)", id="none ran"),
+        pytest.param([], "infra", "shards 1-2: infra (it never ran)", id="none ran"),
         pytest.param([shard("passed"), shard(None, 2)], "infra", "left no verdict", id="no verdict"),
         pytest.param(
             [shard("passed"), shard("great", 2)], "infra", "left no verdict", id="a word of its own"
@@ -218,7 +219,7 @@ def test_what_the_backend_knows_counts(run: ShardRun, verdict: str, reason: str)
 def test_a_failure_beside_a_shard_that_broke_is_the_verdict_and_both_are_named(said: str) -> None:
     results = [*results_of("passed", "failed"), *results_of("not_finished", index=2)]
     verdict = run_verdict(PLAN, results, [shard("failed"), shard(said, 2, reason="why")])
-    assert verdict == ("failed", f"1 failed, 1 not finished; shard 2: {said} (why)")
+    assert verdict == ("failed", f"1 failed, 1 not finished; shard 2: {said.replace('_', ' ')} (why)")
 
 
 @pytest.mark.parametrize(("better", "worse"), list(itertools.combinations(reversed(VERDICTS), 2)), ids=str)
@@ -269,3 +270,17 @@ def test_a_cpu_pool_elsewhere_is_not_missed() -> None:
 )
 def test_judge_tests(outcomes: list[str], tests: Tests) -> None:
     assert judge_tests(results_of(*outcomes), []) is tests
+
+
+@pytest.mark.parametrize(
+    ("indexes", "text"),
+    [
+        ([3], "shard 3"),
+        ([1, 2, 3, 7], "shards 1-3, 7"),
+        ([1, 3], "shards 1, 3"),
+        ([0], "cpu pool"),
+        ([2, 3, 0], "shards 2-3, cpu pool"),
+    ],
+)
+def test_shards_are_named_in_spans(indexes: list[int], text: str) -> None:
+    assert shard_names(indexes) == text

@@ -193,7 +193,7 @@ def test_green(gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert "## ✅ GPU tests passed\n\n**2 passed, 1 elsewhere** in 1 h 00 min" in gate.summary
     assert "longest wait in the queue 1 min 00 s" in gate.summary
-    assert "Cost: 16.0 GPU-hours held, $32.00 at $2.00 per GPU-hour" in gate.summary
+    assert "GPU time: 16.0 GPU-hours held, $32.00 at $2.00 per GPU-hour" in gate.summary
     (comment,) = gate.comments
     assert "GPU tests passed" in comment
     assert "::error" not in capsys.readouterr().out
@@ -259,9 +259,10 @@ FATES = {
 @pytest.mark.parametrize(("fate", "told"), FATES.items(), ids=FATES)
 def test_each_end_has_its_own_words(gate: Gate, fate: str, told: tuple[int, str, str]) -> None:
     code, state, text = told
+    words = fate.replace("_", " ")
     gate.leave(ran(1), ShardRun(2, (), None, fate=fate, reason="why"))
     assert gate.run() == code
-    assert gate.status == (state, f"{fate.replace('_', ' ')}: shard 2: {fate} (why)")
+    assert gate.status == (state, f"{words}: shard 2: {words} (why)")
     assert text in gate.summary
 
 
@@ -274,7 +275,7 @@ def test_attempts_are_combined(gate: Gate) -> None:
     assert "\n\nResults of earlier attempts: shard 1 (attempt 1).\n\n" in gate.summary
     assert "Results of earlier attempts: shard 1 (attempt 1)." in gate.comments[0]
     cost = "24.0 GPU-hours held (8.0 of them in earlier attempts of this run), $48.00 at $2.00 per GPU-hour"
-    assert f"Cost: {cost}" in gate.summary
+    assert f"GPU time: {cost}" in gate.summary
 
 
 def test_results_of_an_attempt_to_come_do_not_count(gate: Gate) -> None:
