@@ -8,11 +8,14 @@ wrote must be equal, line by line.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -250,27 +253,40 @@ def label(run: tuple[str, int]) -> str:
     return f"{Path(run[0]).parent.parent.name}-{run[1]}gpu"
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def copy_suites(place: Path) -> Path:
     """A copy of the suites."""
-    tree = tmp_path_factory.mktemp("fixtures") / "tree"
+    tree = place / "tree"
     shutil.copytree(HERE / "fixtures", tree, ignore=shutil.ignore_patterns("__pycache__"))
     (tree / "lib").mkdir()
     shutil.copy(HERE / "tracing.py", tree / "lib")
     return tree
 
 
-@pytest.fixture(scope="module", params=RUNS, ids=label)
-def runs(request: pytest.FixtureRequest, tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+def run_all(place: Path, python: str, gpus: int) -> Runs:
     """All suites by plan on some GPUs, and plainly what each process did."""
-    python, gpus = request.param
-    place = tmp_path_factory.mktemp("runs")
+    tree = copy_suites(place)
     traces = run_by_plan(tree, place, python, gpus)
     with_tests = [trace for trace in traces if ran(trace)]
     sessions = with_missing_files([session_of(trace) for trace in with_tests], tree)
     plain = run_plainly(tree, place, python, sessions)
     processes = [Process(*process) for process in zip(sessions, with_tests, plain, strict=True)]
     return Runs(gpus, processes, [trace for trace in traces if not ran(trace)])
+
+
+@pytest.fixture(scope="module", params=RUNS, ids=label)
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """One of RUNS, which the workers of pytest-xdist share: the first that needs it makes it."""
+    base = tmp_path_factory.getbasetemp()
+    place = (base.parent if hasattr(request.config, "workerinput") else base) / label(request.param)
+    place.mkdir(exist_ok=True)
+    kept = place / "runs.pickle"
+    with open(place / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            made = run_all(Path(tempfile.mkdtemp(dir=place)), *request.param)
+            kept.write_bytes(pickle.dumps(made))
+    found: Runs = pickle.loads(kept.read_bytes())
+    return found
 
 
 @pytest.mark.parametrize("suite", [suite for suite in SUITES if suite not in ACROSS_FILES])
