@@ -13,7 +13,7 @@ from tests.e2e.harness import act, requests, several
 from tests.e2e.harness.again import rerun, together
 from tests.e2e.harness.all_scenarios import SCENARIOS
 from tests.e2e.harness.product import CLONE, NAME, REF, load, permissions, rewritten, token_of
-from tests.e2e.harness.scenario import DISPATCH, LABEL, ROOT_ACTION, TRUSTED, WITH_IMAGE, Scenario
+from tests.e2e.harness.scenario import DISPATCH, LABEL, ROOT_ACTION, TRUSTED, TWO_USES, WITH_IMAGE, Scenario
 
 GPU = load(CLONE / ".github/workflows/gpu.yml")
 JOBS = permissions(GPU)
@@ -113,12 +113,25 @@ def test_a_log_is_read_by_jobs_of_a_matrix() -> None:
     assert (second.log, second.result) == ("two\n", "")
 
 
+def test_two_calls_of_a_workflow_have_a_job_each() -> None:
+    entries = [
+        {"job": f"{call}/gpu.yml/a", "jobID": "a", "step": "s", "raw_output": True, "msg": call}
+        for call in ("one", "two")
+    ]
+    jobs = act.read(map(json.dumps, entries))
+    assert [(job.name, job.log) for job in jobs] == [("a", "one"), ("a", "two")]
+
+
 def job(name: str, shard: int = 0, **more: Any) -> act.Job:
     return act.Job(name, {"shard": shard} if shard else {}, "success", **more)
 
 
 def test_only_what_failed_runs_again_and_the_rest_keeps_what_it_has() -> None:
-    outputs = {"sha": "${{ steps.x.outputs.sha }}", "artifact": "plan-attempt-${{ github.run_attempt }}"}
+    prefix = "${{ (needs.a.result != 'skipped' && needs.a.outputs.sha || '') }}"
+    outputs = {
+        "sha": "${{ steps.x.outputs.sha }}",
+        "artifact": f"{prefix}-${{{{ steps.x.outputs.other }}}}-attempt-${{{{ github.run_attempt }}}}",
+    }
     tests = {"needs": ["a", "b"], "strategy": {"matrix": {"shard": "${{ fromJSON('[1,2]') }}"}}, "steps": [1]}
     gate = {"if": "always()", "needs": ["a", "b", "tests"], "steps": [2]}
     workflow = {
@@ -130,7 +143,7 @@ def test_only_what_failed_runs_again_and_the_rest_keeps_what_it_has() -> None:
     assert rerun(workflow, first, {"tests": [2], "gate": []}) == {
         "name": "w",
         "jobs": {
-            "a": {**kept, "outputs": {"sha": "c0ffee", "artifact": "plan-attempt-1"}},
+            "a": {**kept, "outputs": {"sha": "c0ffee", "artifact": "c0ffee-x-attempt-1"}},
             "b": {**kept, "if": False},
             "tests": {**tests, "strategy": {"matrix": {"shard": [2]}}},
             "gate": gate,
@@ -191,15 +204,15 @@ def test_what_has_not_begun_can_be_left_out() -> None:
     assert not outcomes["green"].cancelled()
 
 
-@pytest.mark.parametrize("workflow", [LABEL, DISPATCH, WITH_IMAGE, TRUSTED])
+@pytest.mark.parametrize("workflow", [LABEL, DISPATCH, WITH_IMAGE, TRUSTED, TWO_USES])
 def test_a_caller_grants_what_the_jobs_ask_for_and_no_more(workflow: str) -> None:
     """A called workflow's job with more than its caller grants: GitHub starts none of the run's jobs."""
     wanted: dict[str, str] = {}
     for granted in JOBS.values():
         for scope, level in granted.items():
             wanted[scope] = "write" if "write" in (level, wanted.get(scope)) else level
-    (job,) = load(CLONE / workflow)["jobs"].values()
-    assert job["permissions"] == wanted
+    jobs = load(CLONE / workflow)["jobs"].values()
+    assert all(job["permissions"] == wanted for job in jobs)
 
 
 def test_only_the_job_that_submits_takes_a_place_in_a_group() -> None:

@@ -158,7 +158,7 @@ def _environment() -> dict[str, str]:
 
 def read(lines: Iterable[str]) -> list[Job]:
     """The jobs of a log (JSON lines), in the order in which they began."""
-    jobs: dict[tuple[str, str], Job] = {}
+    jobs: dict[tuple[str, str, str], Job] = {}
     for line in lines:
         try:
             entry = json.loads(line)
@@ -166,7 +166,8 @@ def read(lines: Iterable[str]) -> list[Job]:
             continue
         if "jobID" in entry and ("step" in entry or "jobResult" in entry):
             matrix = entry.get("matrix") or {}
-            key = (entry["jobID"], json.dumps(matrix, sort_keys=True))
+            # `job` begins with the caller's job, of which two can call the same workflow.
+            key = (entry.get("job", ""), entry["jobID"], json.dumps(matrix, sort_keys=True))
             _take(jobs.setdefault(key, Job(entry["jobID"], matrix)), entry)
     return list(jobs.values())
 

@@ -12,9 +12,12 @@ from collections.abc import Mapping, Sequence
 from tests.e2e.harness.act import Ran
 from tests.e2e.harness.product import Document
 
-STEP_OUTPUT = re.compile(r"\$\{\{ steps\.[\w-]+\.outputs\.([\w-]+) \}\}")
-ATTEMPT = "${{ github.run_attempt }}"
-
+# In an output of a job: an output of its step, one of another job as product.py writes it, the attempt.
+KNOWN = re.compile(
+    r"\$\{\{ (?:steps\.[\w-]+\.outputs\.(?P<step>[\w-]+)"
+    r"|\(needs\.[\w-]+\.result != 'skipped' && needs\.(?P<job>[\w-]+)\.outputs\.(?P<output>[\w-]+) \|\| ''\)"
+    r"|github\.run_attempt) \}\}"
+)
 
 Jobs = Mapping[str, Sequence[int]]  # job -> shards of its matrix, none if it has no matrix
 
@@ -53,14 +56,15 @@ def _kept(name: str, job: Document, first: Ran) -> Document:
         return {**kept, "if": False}
     assert not any(one.exit_codes for one in of_first), f"{name} would be run again"
     told = of_first[0].outputs
-    outputs = {key: _output(text, told) for key, text in job.get("outputs", {}).items()}
+    outputs = {key: _output(text, told, first) for key, text in job.get("outputs", {}).items()}
     return {**kept, "outputs": outputs}
 
 
-def _output(text: str, told: Mapping[str, str]) -> str:
-    named = STEP_OUTPUT.fullmatch(text)
-    if named:
-        return told.get(named[1], "")
-    value = text.replace(ATTEMPT, "1")
-    assert "${{" not in value, f"not modelled: {text}"
-    return value
+def _output(text: str, told: Mapping[str, str], first: Ran) -> str:
+    def value(known: re.Match[str]) -> str:
+        if known["job"]:
+            return first.job(known["job"]).outputs.get(known["output"], "")
+        return told.get(known["step"], "") if known["step"] else "1"
+
+    assert "${{" not in KNOWN.sub("", text), f"not modelled: {text}"
+    return KNOWN.sub(value, text)

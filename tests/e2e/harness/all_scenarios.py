@@ -7,6 +7,7 @@ from tests.e2e.harness import (
     scenarios_forgery,
     scenarios_image,
     scenarios_trusted,
+    scenarios_uses,
 )
 from tests.e2e.harness.scenario import SCENARIOS
 
@@ -18,4 +19,5 @@ __all__ = [
     "scenarios_forgery",
     "scenarios_image",
     "scenarios_trusted",
+    "scenarios_uses",
 ]

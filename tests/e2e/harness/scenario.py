@@ -37,6 +37,7 @@ ROOT_ACTION = "examples/workflows/self-hosted.yml"
 ONE_BY_ONE = "tests/e2e/consumer/gpu.yml"
 WITH_IMAGE = "tests/e2e/consumer/image.yml"
 TRUSTED = "tests/e2e/consumer/trusted.yml"
+TWO_USES = "tests/e2e/consumer/two-uses.yml"
 SCENARIOS: dict[str, Scenario] = {}
 
 

@@ -146,7 +146,7 @@ def revoked(stage: Stage) -> list[Ran]:
     return [ran]
 
 
-@scenario("revoked-without-configuration", packages="no list")
+@scenario("revoked-without-configuration", nobody_knows_this=True)
 def revoked_without_configuration(stage: Stage) -> list[Ran]:
     """The label is taken off while the default branch's configuration is broken: the record is taken back."""
     pull = stage.open_pull(touch(stage, SHARED))

@@ -69,6 +69,12 @@ class Stage:
 
     # --- what people do
 
+    def move_main(self, changes: Mapping[str, str]) -> None:
+        """The default branch gets a commit, and whatever comes begins there."""
+        self.caller.main = self.caller.commit(changes, on=self.caller.main, branch="main")
+        self.repository.branches["main"] = self.caller.main
+        self.names[self.caller.main] = "MAIN"
+
     def open_pull(self, changes: Mapping[str, str], *, fork: bool = False, author: str = "sam") -> Pull:
         """Pull request 12, pushed two hours before anything else happens."""
         sha = self.caller.commit(changes, on=self.caller.main, branch="refs/pull/12/head")
@@ -178,17 +184,17 @@ class Stage:
 
     def submitted(self) -> list[str]:
         """Names of all Slurm jobs of the newest run, those that ended too, with one entry a submission."""
-        prefix = f"gpuci-octo.tests-{self.run_id}-"
+        run = f"gpuci-octo.tests-{self.run_id}"
         names = self.bed.get("sacct", "-n", "-X", "-P", "-a", "-S", "now-2hours", "-o", "JobName")
-        return sorted(name for name in names.splitlines() if name.startswith(prefix))
+        return sorted(name for name in names.splitlines() if name.startswith((f"{run}-", f"{run}.")))
 
     def stored(self, artifact: str) -> Path:
         """The files of an artifact."""
         return self.directory / "store/artifacts" / self.run_id / artifact
 
-    def report(self, attempt: int = 1) -> dict[str, Any]:
+    def report(self, attempt: int = 1, prefix: str = "gpuci-") -> dict[str, Any]:
         """report.json that the gate left."""
-        text = (self.stored(f"gpuci-report-attempt-{attempt}") / "report.json").read_text()
+        text = (self.stored(f"{prefix}report-attempt-{attempt}") / "report.json").read_text()
         document: dict[str, Any] = json.loads(text)
         return document
 
