@@ -96,6 +96,30 @@ def test_a_step_gives_its_action_every_input(step: dict[str, Any]) -> None:
     assert declared.keys() - step["with"].keys() - {"token"} == LEFT_OUT.get(name, set())
 
 
+def test_an_approval_can_be_taken_back_whatever_became_of_find_changed() -> None:
+    """In each shape: a job or step without such an `if` is skipped when what it needs failed."""
+    even_then = "success() || (always() && github.event.action == 'unlabeled')"
+    root = yaml.safe_load((FILE.parents[2] / "action.yml").read_text())["runs"]["steps"]
+    one_by_one = yaml.safe_load((FILE.parents[2] / "tests/e2e/consumer/gpu.yml").read_text())["jobs"]
+    (step,) = (step for step in root if step.get("id") == "wait-for-label")
+    for asks in (JOBS["wait-for-label"], one_by_one["wait-for-label"], step):
+        assert asks["if"] == even_then
+
+
+def test_each_name_that_a_run_or_a_repository_has_once_carries_the_use() -> None:
+    """Artifacts are of the run, a concurrency group is of the repository."""
+    uploads = [
+        step["with"]["name"]
+        for job in JOBS.values()
+        for step in job["steps"]
+        if step["uses"].startswith("actions/upload-artifact@")
+    ]
+    assert len(uploads) == 5
+    group = JOBS[SUBMITS]["concurrency"]["group"]
+    for name in (*uploads, group):
+        assert re.match(r"\$\{\{ (needs|steps)\.[a-z-]+\.outputs\.prefix \}\}", name), name
+
+
 def test_a_shard_that_fails_ends_no_other() -> None:
     assert JOBS[SUBMITS]["strategy"]["fail-fast"] is False
 
