@@ -41,7 +41,7 @@ BED_TESTS = ROOT / "tests" / "cluster"
 # A finding of actionlint, as a regular expression -> why it is none.
 ACTIONLINT_IGNORES = {
     'call "org/gpuci/[^"]*" has no explicit cache access limit': (
-        "`cache-mode` of a job is that of all events: with `read` the runs on the default branch could not fill "
+        "`cache-mode` of a job is that of all events: with `read` runs on the default branch could not fill "
         "the cache. Under pull_request_target it is `read` by itself, and gpu.yml asks for no more."
     ),
 }
