@@ -26,7 +26,7 @@ class Facts(NamedTuple):
     after the commit was pushed. `recorded`: an approval stands on this commit; `appeared`: it came while this
     run waited. `status`: state of the commit's status `gpuci`, empty if none. `environment`: what is wrong
     with its protection. `labeled`: the pull request has our label now, or had it when it was pushed to. The
-    last four are for texts. Whether it is a draft plays no part.
+    last five are for texts, `named` is the label of the event. Whether it is a draft plays no part.
     """
 
     event: str
@@ -53,6 +53,7 @@ class Facts(NamedTuple):
     approver: str = ""
     label: str = ""
     quiet_seconds: float = 0.0
+    named: str = ""
 
 
 def facts_of(
@@ -81,6 +82,7 @@ def facts_of(
         actor=subject.actor,
         label=label,
         quiet_seconds=quiet_seconds,
+        named=subject.label,
     )
 
 

@@ -125,7 +125,7 @@ NOT_ASKED: tuple[Row, ...] = (
         "other-label",
         "another label was set or taken off",
         lambda f: _idle(f) and f.action in ("labeled", "unlabeled") and not f.label_event,
-        "the label of this event is not {label}",
+        "the label of this event is {named}, not {label}",
     ),
     Row(
         "not-asked",

@@ -22,7 +22,7 @@ from gpuci_node.contract import EXIT_CODES
 SECRETS = ("GPUCI_TOKEN", "GPUCI_REGISTRY_PASSWORD", *login.SECRETS)
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-PROBLEM_CHARACTERS = 500  # that the gate shows of an error of another job
+PROBLEM_CHARACTERS = 500  # of each line that the gate shows of an error of another job
 SUMMARY_CHARACTERS = 20_000  # of an error: it may quote what others wrote
 
 
@@ -75,13 +75,19 @@ def _explain(step: Step, error: Exception) -> None:
 def _show(step: Step, error: GpuciError) -> None:
     page = error.page()
     with suppress(OSError):
-        step.output("problem", one_line(error.what)[:PROBLEM_CHARACTERS])
+        step.output("problem", _problem(error))
     if not step.on_actions:  # started by hand, or by another service
         print(clean(page), file=sys.stderr)
         return
     step.error(page.removeprefix("error: "), title=f"gpuci {step.action}")
     with suppress(OSError):  # on a full disk too the annotation is there
         step.summary(f"### gpuci {step.action} stopped\n\n{fence(page[:SUMMARY_CHARACTERS])}\n")
+
+
+def _problem(error: GpuciError) -> str:
+    """For the gate (`needs.read_problem`): verdict, what happened and what to do, a line each."""
+    lines = (error.verdict, error.what, error.then)
+    return "\n".join(one_line(line)[:PROBLEM_CHARACTERS] for line in lines)
 
 
 def _cancel(_signal: int, _frame: FrameType | None) -> None:

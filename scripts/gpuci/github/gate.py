@@ -52,6 +52,21 @@ class Row:
     text: str
     then: str = ""
 
+    @property
+    def job(self) -> str:
+        """The job that failed, if the row is about one; else empty."""
+        job = self.name.removesuffix("-failed")
+        return job if job in JOBS and job != self.name else ""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The error that a job ended with, as it tells it: its verdict, what happened, and what to do."""
+
+    verdict: str = ""
+    what: str = ""
+    then: str = ""
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -69,7 +84,7 @@ class Decision:
 
     @property
     def then(self) -> str:
-        """What to do now; empty if nothing is to be done."""
+        """What to do now, as far as the row tells; empty if nothing is to be done."""
         return THEN[self.verdict] if self.row.verdict == BY_RESULTS else self.row.then
 
     @property
@@ -86,12 +101,14 @@ class Decision:
         return "failure" if self.verdict in ("failed", "timeout", "config_error") else "error"
 
 
+# Verdicts of an error of a job before gpu-tests that say more than the table.
+PROBLEM_VERDICTS = ("config_error", "infra")
 # Verdicts that a policy may accept. A red test or a wrong configuration is never good.
 POLICIES = ("unauthorized", "infra", "queue_timeout", "preempted")
 
 _QUIET = ("success", "skipped", "absent")
-_AGAIN = "run the failed jobs again"
-_LOG = "the log of that job says why"
+AGAIN = "run the failed jobs again"
+LOG = "the log of that job says why"
 
 
 def _cancelled(job: str, status: str) -> Row:
@@ -113,7 +130,7 @@ ROWS: tuple[Row, ...] = (
         "config_error",
         "keep-final",
         "it is not known what the change can break: find-changed failed",
-        _LOG,
+        LOG,
     ),
     Row(
         "find-changed-skipped",
@@ -145,7 +162,7 @@ ROWS: tuple[Row, ...] = (
         "config_error",
         "keep-final",
         "it could not be found out whether this commit is approved: wait-for-label failed",
-        _LOG,
+        LOG,
     ),
     Row(
         "wait-for-label-skipped",
@@ -169,8 +186,8 @@ ROWS: tuple[Row, ...] = (
         {"build-image": ("failure",)},
         "config_error",
         "result",
-        "the image could not be built, so no test ran",
-        _LOG,
+        "build-image failed, so no test ran",
+        LOG,
     ),
     Row(
         "build-image-skipped",
@@ -187,7 +204,7 @@ ROWS: tuple[Row, ...] = (
         "infra",
         "result",
         "the image was built and could not be pushed, so no test ran",
-        f"{_LOG}; {_AGAIN}",
+        f"{LOG}; {AGAIN}",
     ),
     Row(
         "push-image-skipped",
@@ -204,7 +221,7 @@ ROWS: tuple[Row, ...] = (
         "config_error",
         "result",
         "the tests could not be planned: calculate-shards failed",
-        _LOG,
+        LOG,
     ),
     Row(
         "calculate-shards-skipped",
@@ -267,7 +284,7 @@ ROWS: tuple[Row, ...] = (
         "infra",
         "result",
         "all results are good, and yet a job of gpu-tests failed",
-        f"{_LOG}; {_AGAIN}",
+        f"{LOG}; {AGAIN}",
     ),
     Row("results", {}, BY_RESULTS, "result", ""),
 )
@@ -276,21 +293,30 @@ ROWS: tuple[Row, ...] = (
 THEN: Mapping[str, str] = {
     "config_error": "the log of gpu-tests says which setting, and what to do",
     "unauthorized": "the approval was taken back before the shards began: approve the commit again",
-    "cancelled": f"a newer run may have taken its place; else {_AGAIN}",
+    "cancelled": f"a newer run may have taken its place; else {AGAIN}",
     "failed": "",  # the failing tests say it
     "timeout": "raise slurm.time-limit or node.timeout if the tests may take that long",
-    "infra": f"no test is to blame: {_AGAIN}, which repeats only the shards without a result",
-    "preempted": f"other jobs took the nodes twice: {_AGAIN}, or use a partition that does not preempt",
-    "queue_timeout": f"the cluster is full: {_AGAIN} later, or raise slurm.queue-timeout",
+    "infra": f"no test is to blame: {AGAIN}, which repeats only the shards without a result",
+    "preempted": f"other jobs took the nodes twice: {AGAIN}, or use a partition that does not preempt",
+    "queue_timeout": f"the cluster is full: {AGAIN} later, or raise slurm.queue-timeout",
     "passed": "",
 }
 
 
-def decide(facts: Facts, policies: Mapping[str, bool]) -> Decision:
-    """The verdict for facts that have a value of each column; `policies` says which verdicts are accepted."""
+def decide(
+    facts: Facts, policies: Mapping[str, bool], problems: Mapping[str, Problem] | None = None
+) -> Decision:
+    """The verdict for facts that have a value of each column; `policies` says which verdicts are accepted.
+
+    `problems`: the errors of jobs; the verdict of the one that the row is about counts, where it is known.
+    """
     row = next(row for row in ROWS if all(facts[name] in values for name, values in row.when.items()))
-    verdict = facts["results"] if row.verdict == BY_RESULTS else row.verdict
+    told = (problems or {}).get(row.job, Problem()).verdict
+    known = told if told in PROBLEM_VERDICTS else row.verdict
+    verdict = facts["results"] if row.verdict == BY_RESULTS else known
     # A shard can forge its verdict: one that says `unauthorized` must not hide what the others say.
     forged = verdict == "unauthorized" and row.verdict == BY_RESULTS
-    accepted = verdict in POLICIES and policies.get(verdict, False) and not forged
+    # Before the approval only the policy about it counts: else a broken find-changed would make a green.
+    early = verdict != "unauthorized" and facts["approved"] == "false"
+    accepted = verdict in POLICIES and policies.get(verdict, False) and not (forged or early)
     return Decision(row, verdict, verdict == "passed" or accepted, accepted)

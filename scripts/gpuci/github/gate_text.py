@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gpuci.github.gate import BY_RESULTS, JOBS, UNPROTECTED, Decision
+from gpuci.github.gate import AGAIN, BY_RESULTS, LOG, UNPROTECTED, Decision, Problem
 from gpuci.github.use import Use
 from gpuci.model import Report
 from gpuci.reporting import markdown, summary
@@ -15,29 +15,40 @@ from gpuci.results.verdict import shard_names
 
 PARTIAL = "Only a part of the tests was asked for: the commit status waits for all that are due."
 KEPT = "The commit has a result of an earlier run, which stays."
+NOTHING = Problem()
 
 
-def reason(decision: Decision, report: Report | None, refusal: str = "") -> str:
-    """Why the verdict is what it is; may hold texts of tests. `refusal`: what the job that failed says."""
-    if decision.row.verdict == BY_RESULTS and report is not None:
+def reason(decision: Decision, report: Report | None, problem: Problem = NOTHING) -> str:
+    """Why the verdict is what it is; may hold texts of tests. `problem`: what the job that failed says.
+
+    Its own words come first: the status has room for little more.
+    """
+    row = decision.row
+    if row.verdict == BY_RESULTS and report is not None:
         return report.reason
-    job = _failed_job(decision)
-    if refusal and job:
-        return f"{job} failed: {refusal}"
-    return (refusal if decision.row.name == UNPROTECTED else "") or decision.row.text
+    if problem.what and row.job:
+        return f"{problem.what} ({row.job} failed)"
+    return (problem.what if row.name == UNPROTECTED else "") or row.text
 
 
-def _failed_job(decision: Decision) -> str:
-    """The job that the row is about; empty if it is about none that failed."""
-    job = decision.row.name.removesuffix("-failed")
-    return job if job in JOBS else ""
+def advice(decision: Decision, problem: Problem = NOTHING) -> str:
+    """What to do now: what the error itself says, else what the table does; empty if there is nothing."""
+    if not decision.row.job:
+        return decision.then
+    if decision.verdict != "infra":
+        # The log says no more than the error does.
+        return problem.then or ("" if problem.what else decision.then)
+    told = problem.then or ("" if problem.what else LOG)
+    return told if AGAIN in told else "; ".join(filter(None, [told, AGAIN]))
 
 
-def status_text(decision: Decision, report: Report | None, refusal: str = "") -> str:
-    """The description of the commit status: `failed: 2 failed, 236 passed`; who sets it cuts it."""
-    told = reason(decision, report, refusal)
+def status_text(decision: Decision, report: Report | None, problem: Problem = NOTHING) -> str:
+    """The description of the commit status: `2 failed, 236 passed`; who sets it cuts it."""
+    told = reason(decision, report, problem)
     if decision.row.verdict == BY_RESULTS and report is not None and summary.said_by_counts(report):
         told = summary.counts_text(report.counts)
+        if told.partition(",")[0].endswith(f" {summary.label(decision.verdict)}"):
+            return told  # it starts with the verdict
     by = f" accepted by policy-{decision.verdict.replace('_', '-')}" if decision.accepted else ""
     return one_line(f"{summary.label(decision.verdict)}{by}: {told}")
 
@@ -52,12 +63,16 @@ def final_report(decision: Decision, report: Report) -> Report:
     return replace(report, verdict=decision.verdict, reason=reason(decision, report))
 
 
-def remarks(decision: Decision, *, partial: bool = False, kept: bool = False, refusal: str = "") -> list[str]:
-    """Markdown to stand below the verdict; `refusal` is what the job that let nothing through says of it."""
-    job = "wait-for-label" if decision.row.name in ("unauthorized", UNPROTECTED) else _failed_job(decision)
-    why = f"{job}: {inline_code(refusal)}" if job and refusal else ""
+def remarks(
+    decision: Decision, *, partial: bool = False, kept: bool = False, problem: Problem = NOTHING
+) -> list[str]:
+    """Markdown to stand below the verdict; `problem` is what the job that let nothing through says of it."""
+    job = "wait-for-label" if decision.row.name in ("unauthorized", UNPROTECTED) else decision.row.job
+    why = f"{job}: {inline_code(problem.what)}" if job and problem.what else ""
     beside = f"{decision.row.text}." if decision.row.verdict == BY_RESULTS and decision.row.text else ""
-    then = f"**What now:** {decision.then}." if decision.then else ""
+    now = advice(decision, problem)
+    # Words of an error can quote anything.
+    then = f"**What now:** {inline_code(now) if problem.then else f'{now}.'}" if now else ""
     policy = f"`policy-{decision.verdict.replace('_', '-')}` lets this pass." if decision.accepted else ""
     notes = [why, beside, then, policy, PARTIAL if partial else "", KEPT if kept and not partial else ""]
     return [note for note in notes if note]

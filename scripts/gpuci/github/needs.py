@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuci.errors import ConfigError
-from gpuci.github.gate import JOBS, RESULTS, UNPROTECTED
+from gpuci.github.gate import JOBS, RESULTS, UNPROTECTED, Problem, Row
 from gpuci.model import Plan
+from gpuci_node.contract import VERDICTS
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,17 @@ class Needs:
         told = self.output("wait-for-label", "approved") == "true"
         return told and self.sha != "" and self.output("wait-for-label", "sha") == self.sha
 
-    def told(self, row: str) -> str:
+    @property
+    def problems(self) -> dict[str, Problem]:
+        """The errors that jobs ended with, of those that tell."""
+        told = {job: self.output(job, "problem") for job in JOBS if self.results[job] == "failure"}
+        return {job: read_problem(text) for job, text in told.items() if text}
+
+    def told(self, row: Row) -> Problem:
         """What the job that a row of the gate's table is about says of it itself; empty if nothing."""
-        job = row.removesuffix("-failed")
-        return self.output(job, "problem") if job in JOBS else self.output("wait-for-label", "reason")
+        if row.job:
+            return self.problems.get(row.job, Problem())
+        return Problem(what=self.output("wait-for-label", "reason"))
 
     @property
     def environment(self) -> str:
@@ -95,6 +103,15 @@ def read_needs(text: str, *, steps: bool = False) -> Needs:
         {name: results.get(name, "absent") for name in JOBS},
         {name: _outputs(value) for name, value in known.items()},
     )
+
+
+def read_problem(text: str) -> Problem:
+    """The output `problem` of an action: verdict, what happened and what to do, a line each."""
+    verdict, *rest = text.split("\n")
+    if verdict not in VERDICTS:
+        return Problem(what=text)
+    what, then, *_ = [*rest, "", ""]
+    return Problem(verdict, what, then)
 
 
 def facts_of(needs: Needs, plan: Plan | None, results: str | None) -> dict[str, str]:

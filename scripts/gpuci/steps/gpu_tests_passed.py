@@ -14,7 +14,7 @@ from gpuci.execution.directories import write_document, write_text
 from gpuci.github import comment, gate_text
 from gpuci.github.client import Client, client_of
 from gpuci.github.events import subject_of
-from gpuci.github.gate import Decision, decide
+from gpuci.github.gate import UNPROTECTED, Decision, Problem, decide
 from gpuci.github.needs import facts_of
 from gpuci.github.step import Step
 from gpuci.model import Plan, Report, ShardRun
@@ -36,7 +36,7 @@ _WRITES = ("statuses", "pull-requests")
 class _Outcome:
     """What is to be told. `sha` and `pull_request` say where; `report` is None if no test could run.
 
-    `refusal`: what the job that let nothing run says of it. `earlier`: which results are of earlier attempts.
+    `problem`: what the job that let nothing run says of it. `earlier`: which results are of earlier attempts.
     """
 
     decision: Decision
@@ -44,7 +44,7 @@ class _Outcome:
     sha: str
     pull_request: int | None
     links: Links
-    refusal: str
+    problem: Problem
     earlier: list[str]
 
 
@@ -55,14 +55,14 @@ def run(step: Step) -> int:
     outcome = _judge(step, given)
     faults: list[GpuciError] = []
     kept = _set_status(step, given, outcome, faults)
-    notes = gate_text.remarks(outcome.decision, partial=given.partial, kept=kept, refusal=outcome.refusal)
+    notes = gate_text.remarks(outcome.decision, partial=given.partial, kept=kept, problem=outcome.problem)
     notes += [*outcome.earlier, *gate_text.named(given.use)]
     _leave(step, outcome, notes)
     for fault in faults:  # before the tests take all annotations that a step has
         step.error(fault.page(), title="gpuci: the commit status could not be set")
     for mistake in given.mistakes:
         step.error(mistake.page(), title="gpuci: an input that makes no sense")
-    _annotate(step, outcome)
+    _annotate(step, outcome, told=given.single_job and bool(outcome.problem.what))
     _keep_comment(step, given, outcome, notes)
     red = EXIT_CODES["infra"] if faults else EXIT_CODES["config_error"] if given.mistakes else 0
     return outcome.decision.exit_code or red
@@ -79,16 +79,22 @@ def _judge(step: Step, given: GateInput) -> _Outcome:
         found = _found(given, plan)
         report, earlier = _report(plan, found), gate_text.earlier(found.attempts, given.attempt)
     facts = facts_of(given.needs, plan, report.verdict if report else None)
-    decision = decide(facts, given.policies)
-    refusal = given.needs.told(decision.row.name)
-    return _Outcome(decision, report, sha, pull_request, _links(step, given, sha), refusal, earlier)
+    decision = decide(facts, given.policies, given.needs.problems)
+    problem = given.needs.told(decision.row)
+    return _Outcome(decision, report, sha, pull_request, _links(step, given, sha), problem, earlier)
 
 
 def _about(step: Step, given: GateInput) -> tuple[str, int | None]:
-    """The commit and the pull request: as find-changed resolved them, else as the event tells."""
+    """The commit and the pull request: as find-changed resolved them, else as the event tells.
+
+    No commit for a run by hand that find-changed said nothing of: what a person typed may be no commit of
+    that pull request, and GITHUB_SHA is the head of the branch that the run was started on.
+    """
     if given.needs.sha:
         return given.needs.sha, given.needs.pull_request
     name = step.environ.get("GITHUB_EVENT_NAME", "")
+    if name == "workflow_dispatch":
+        return "", None
     try:
         subject = subject_of(name, step.event(), step.environ, sha=given.sha, pull_request=given.pull_request)
     except ConfigError as error:
@@ -163,7 +169,7 @@ def _set_status(step: Step, given: GateInput, outcome: _Outcome, faults: list[Gp
         client = client_of(step, writes=_WRITES)
         if (given.partial or decision.status == "keep-final") and _is_final(client, given, outcome.sha):
             return True
-        text = gate_text.status_text(decision, outcome.report, outcome.refusal)
+        text = gate_text.status_text(decision, outcome.report, outcome.problem)
         state, text = (
             ("pending", gate_text.partial_text(decision)) if given.partial else (decision.state, text)
         )
@@ -196,17 +202,22 @@ def _leave(step: Step, outcome: _Outcome, notes: list[str]) -> None:
     step.output("report", str(folder))
 
 
-def _annotate(step: Step, outcome: _Outcome) -> None:
+def _annotate(step: Step, outcome: _Outcome, *, told: bool) -> None:
+    """`told`: a step before this one, in the same job, made an annotation of the error."""
     decision, report = outcome.decision, outcome.report
-    told = gate_text.reason(decision, report, outcome.refusal)
-    text = "\n".join(filter(None, [told, decision.then]))
+    why = gate_text.reason(decision, report, outcome.problem)
+    text = "\n".join(filter(None, [why, gate_text.advice(decision, outcome.problem)]))
     title = f"GPU tests {summary.HEADLINES[decision.verdict]}"
-    if decision.verdict == "passed":
+    if decision.verdict == "passed" or (told and _failed_before(decision)):
         step.say(f"{title}: {text}")
     else:
         step.annotate("warning" if decision.accepted else "error", text, title=title)
     for one in annotation.render(report, outcome.links) if report else ():
         step.annotate(one.kind, one.text, title=one.title, file=one.file, line=one.line)
+
+
+def _failed_before(decision: Decision) -> bool:
+    return bool(decision.row.job) or decision.row.name == UNPROTECTED
 
 
 def _keep_comment(step: Step, given: GateInput, outcome: _Outcome, notes: list[str]) -> None:

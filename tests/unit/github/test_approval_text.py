@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuci.github.approval import Decision
+from gpuci.github.approval import Decision, decide
 from gpuci.github.approval_facts import Facts
 from gpuci.github.approval_text import Place, summary
 from gpuci.reporting.links import Links
@@ -10,6 +10,13 @@ from gpuci.reporting.links import Links
 SHA = "c" * 40
 PLACE = Place(Links("https://github.com", "octo/shop", SHA, "7"), 12, SHA, "gpu.yml")
 WAITS = Decision("not-asked", False, "nobody asked", "", None, True, False, False)
+
+
+def test_a_misspelt_label_is_named_beside_ours() -> None:
+    facts = Facts("pull_request_target", True, "labeled", False, True, label="gpu", named="gpuu <b>@all")
+    decision = decide(facts)
+    assert decision.row == "other-label"
+    assert "is gpuu &#60;b&#62;&#64;all, not gpu</code>" in summary(decision, facts, PLACE)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from tests.runner_log import read_log, read_values
 
 from gpuci.github import entry
+from gpuci.github.needs import read_problem
 from gpuci_node.contract import EXIT_CODES
 
 CLONE = Path(__file__).resolve().parents[3]
@@ -123,13 +124,15 @@ def test_an_error_is_one_annotation(start: Start, body: str, code: int, told: st
     assert error.data.startswith(told)
 
 
-def test_an_error_is_an_output_for_the_gate_in_one_line(start: Start, tmp_path: Path) -> None:
-    finish(start("from gpuci.errors import ConfigError; raise ConfigError('a\\nx=y' + 'b' * 900)"))
+def test_an_error_is_an_output_for_the_gate(start: Start, tmp_path: Path) -> None:
+    error = "ConfigError('a\\nx=y' + 'b' * 900, then='c\\nd')"
+    finish(start(f"from gpuci.errors import ConfigError; raise {error}"))
     values = read_values((tmp_path / "GITHUB_OUTPUT").read_text())
     assert values.keys() == {"problem"}
-    assert values["problem"].startswith("a")
-    assert "\n" not in values["problem"]
-    assert len(values["problem"]) <= 500
+    problem = read_problem(values["problem"])
+    assert (problem.verdict, problem.then) == ("config_error", "c d")
+    assert problem.what.startswith("a x=yb")
+    assert len(problem.what) == 500
 
 
 def test_an_error_stands_in_the_summary(start: Start, tmp_path: Path) -> None:

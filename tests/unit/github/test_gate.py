@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuci.github.gate import BY_RESULTS, COLUMNS, JOBS, POLICIES, ROWS, THEN, Decision, decide
+from gpuci.github.gate import BY_RESULTS, COLUMNS, JOBS, POLICIES, ROWS, THEN, Decision, Problem, decide
 from gpuci_node.contract import EXIT_CODES, VERDICTS
 
 README = Path(__file__).parents[3] / "actions" / "gpu-tests-passed" / "README.md"
@@ -137,6 +137,25 @@ def test_what_a_policy_may_accept(verdict: str) -> None:
 def test_a_policy_may_accept_that_nobody_approved() -> None:
     decision = decide({**GOOD, "approved": "false"}, {"unauthorized": True})
     assert (decision.verdict, decision.accepted, decision.exit_code) == ("unauthorized", True, 0)
+
+
+@pytest.mark.parametrize("job", [row.job for row in ROWS if row.job])
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_the_verdict_of_a_job_that_failed_is_that_of_its_error(job: str, verdict: str) -> None:
+    """What it can't know, such as `passed`, is not taken from it."""
+    facts = {**GOOD, job: "failure"}
+    plain, told = decide(facts, {}), decide(facts, {}, {job: Problem(verdict, "why")})
+    assert told.row == plain.row
+    assert told.verdict == (verdict if verdict in ("config_error", "infra") else plain.verdict)
+    others = {name: Problem("infra", "why") for name in JOBS if name != job}
+    assert decide(facts, {}, others) == plain
+
+
+@pytest.mark.parametrize("approved", ["true", "false"])
+def test_no_policy_accepts_what_failed_before_the_approval(approved: str) -> None:
+    facts = {**GOOD, "find-changed": "failure", "approved": approved}
+    decision = decide(facts, dict.fromkeys(POLICIES, True), {"find-changed": Problem("infra", "why")})
+    assert (decision.verdict, decision.passed) == ("infra", approved == "true")
 
 
 STATES = {

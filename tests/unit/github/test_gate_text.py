@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gpuci.github import gate_text
-from gpuci.github.gate import BY_RESULTS, JOBS, ROWS, Decision, decide
+from gpuci.github.gate import BY_RESULTS, JOBS, ROWS, Decision, Problem, decide
 from gpuci.model import Report, ShardReport
 from gpuci.reporting.links import Links
 from gpuci.reporting.markdown import LEAST_BYTES
@@ -20,16 +20,27 @@ RED = Report("failed", "2 failed", {"failed": 2}, (), (replace(SHARD, verdict="f
 LOST = Report("infra", "shard 1: infra (no answer)", {"passed": 1}, (), (replace(SHARD, verdict="infra"),))
 
 
+FACTS = {
+    **dict.fromkeys(JOBS, "success"),
+    **{"affected": "true", "approved": "true", "push": "false"},
+    **{"environment": "good", "plan": "shards", "results": "passed"},
+}
+
+
 def decided(results: str = "passed", policies: dict[str, bool] | None = None, **jobs: str) -> Decision:
-    facts = dict.fromkeys(JOBS, "success") | {"affected": "true", "approved": "true", "push": "false"}
-    facts |= {"environment": "good", "plan": "shards", "results": results}
+    facts = FACTS | {"results": results}
     facts |= {name.replace("_", "-"): result for name, result in jobs.items()}
     return decide(facts, policies or {})
 
 
 CASES = {
-    "passed": (decided(), GREEN, "passed: 3 passed"),
-    "failed": (decided("failed"), RED, "failed: 2 failed"),
+    "passed": (decided(), GREEN, "3 passed"),
+    "failed": (decided("failed"), RED, "2 failed"),
+    "failed, by errors": (
+        decided("failed"),
+        replace(RED, counts={"collection_error": 3, "passed": 1}),
+        "failed: 3 collection errors, 1 passed",
+    ),
     "infra": (decided("infra"), LOST, "infra: shard 1: infra (no answer)"),
     "accepted": (
         decided("infra", {"infra": True}),
@@ -49,7 +60,7 @@ CASES = {
     "no results": (
         decided(build_image="failure"),
         None,
-        "config error: the image could not be built, so no test ran",
+        "config error: build-image failed, so no test ran",
     ),
 }
 
@@ -124,30 +135,54 @@ def test_remarks(decision: Decision, partial: bool, kept: bool, notes: list[str]
 
 def test_why_there_is_no_approval() -> None:
     refused = decided(approved="false")
-    first, _ = gate_text.remarks(refused, refusal="@mallory has no write access <b>")
+    first, _ = gate_text.remarks(refused, problem=Problem(what="@mallory has no write access <b>"))
     assert first == "wait-for-label: <code>&#64;mallory has no write access &#60;b&#62;</code>"
-    assert gate_text.remarks(decided(), refusal="the label was set") == []
+    assert gate_text.remarks(decided(), problem=Problem(what="the label was set")) == []
 
 
 @pytest.mark.parametrize("job", ["find-changed", "build-image", "push-image", "calculate-shards"])
 def test_a_job_that_failed_is_told_by_its_own_words(job: str) -> None:
     failed = decided(policies=None, **{job.replace("-", "_"): "failure"})
-    why = "no key reaches this job <b>"
-    assert gate_text.status_text(failed, None, why).endswith(f": {job} failed: {why}")
-    first, *_ = gate_text.remarks(failed, refusal=why)
+    problem = Problem("config_error", "no key reaches this job <b>", "give it one")
+    told = gate_text.status_text(failed, None, problem)
+    assert told == f"{failed.verdict.replace('_', ' ')}: {problem.what} ({job} failed)"
+    first, then = gate_text.remarks(failed, problem=problem)
     assert first == f"{job}: <code>no key reaches this job &#60;b&#62;</code>"
+    assert then.startswith("**What now:** <code>give it one")
     assert gate_text.reason(failed, None) == failed.row.text
+
+
+LOG = "the log of that job says why"
+AGAIN = "run the failed jobs again"
+
+
+@pytest.mark.parametrize(
+    ("problem", "then"),
+    [
+        (Problem(), LOG),
+        (Problem("config_error", "it is red"), ""),
+        (Problem("config_error", "it is red", "paint it"), "paint it"),
+        (Problem("infra", "no answer"), AGAIN),
+        (Problem("infra", "no answer", "ask its owner"), f"ask its owner; {AGAIN}"),
+        (Problem("infra", "no answer", f"{AGAIN} later"), f"{AGAIN} later"),
+    ],
+    ids=["nobody knows", "no advice", "the error's own", "infra", "infra with advice", "not twice"],
+)
+def test_what_to_do_is_what_the_error_says(problem: Problem, then: str) -> None:
+    facts = FACTS | {"build-image": "failure"}
+    assert gate_text.advice(decide(facts, {}, {"build-image": problem}), problem) == then
 
 
 def test_which_environment_is_refused_and_why() -> None:
     refused = decided(approved="false", wait_for_label="failure", environment="unprotected")
-    why = "the environment gpu is missing"
-    assert gate_text.status_text(refused, None, why) == f"config error: {why}"
+    problem = Problem(what="the environment gpu is missing")
+    why = problem.what
+    assert gate_text.status_text(refused, None, problem) == f"config error: {why}"
     assert gate_text.reason(refused, None) == refused.row.text
-    first, then = gate_text.remarks(refused, refusal=why)
+    first, then = gate_text.remarks(refused, problem=problem)
     assert first == f"wait-for-label: <code>{why}</code>"
     assert "Settings > Environments" in then
-    assert gate_text.status_text(decided(approved="false"), None, why) != f"config error: {why}"
+    assert gate_text.status_text(decided(approved="false"), None, problem) != f"config error: {why}"
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def set_status(gate: Gate, state: str) -> None:
 def test_green(gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
     gate.leave(ran(1), ran(2))
     assert gate.run() == 0
-    assert gate.status == ("success", "passed: 2 passed, 1 elsewhere")
+    assert gate.status == ("success", "2 passed, 1 elsewhere")
     assert (
         gate.shop.statuses[SHA][-1]["target_url"] == "https://github.com/octo/shop/actions/runs/77/attempts/1"
     )
@@ -204,7 +204,7 @@ def test_red(gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
     gate.inputs["root"] = "sub"
     gate.leave(ran(1), RED)
     assert gate.run() == 1
-    assert gate.status == ("failure", "failed: 1 failed, 1 passed, 1 elsewhere")
+    assert gate.status == ("failure", "1 failed, 1 passed, 1 elsewhere")
     out = capsys.readouterr().out
     assert "::error title=GPU tests failed::1 failed" in out
     assert "::error title=failed%3A b.py%3A%3Atest_b,file=sub/b.py,line=7::assert 1 == 2%0A" in out
@@ -271,7 +271,7 @@ def test_attempts_are_combined(gate: Gate) -> None:
     gate.leave(ran(2), attempt=2)
     gate.attempt = 2
     assert gate.run() == 0
-    assert gate.status == ("success", "passed: 2 passed, 1 elsewhere")
+    assert gate.status == ("success", "2 passed, 1 elsewhere")
     assert "\n\nResults of earlier attempts: shard 1 (attempt 1).\n\n" in gate.summary
     assert "Results of earlier attempts: shard 1 (attempt 1)." in gate.comments[0]
     cost = "24.0 GPU-hours held (8.0 of them in earlier attempts of this run), $48.00 at $2.00 per GPU-hour"
@@ -328,7 +328,7 @@ def test_one_job_that_ran_all(gate: Gate) -> None:
     (gate.directory / "results").mkdir()
     (gate.directory / "results/runs.json").write_text(json.dumps(to_document(SHA, [ran(1), RED])))
     assert gate.run() == 1
-    assert gate.status == ("failure", "failed: 1 failed, 1 passed, 1 elsewhere")
+    assert gate.status == ("failure", "1 failed, 1 passed, 1 elsewhere")
 
 
 def test_what_a_job_spoiled_is_in_all_files(gate: Gate) -> None:
@@ -458,26 +458,84 @@ def test_a_change_that_affects_nothing_changes_no_result(gate: Gate, before: str
     assert gate.comments == []
 
 
+def find_changed_failed(gate: Gate, problem: str = "") -> None:
+    skipped = {job.replace("-", "_"): "skipped" for job in JOBS if job != "find-changed"}
+    gate.needs = needs(find_changed="failure", **skipped)
+    gate.needs["find-changed"]["outputs"] = {"problem": problem}
+
+
 def test_find_changed_failed_the_event_tells_the_commit(gate: Gate) -> None:
-    gate.needs = needs(
-        find_changed="failure",
-        wait_for_label="skipped",
-        build_image="skipped",
-        push_image="skipped",
-        calculate_shards="skipped",
-        gpu_tests="skipped",
-    )
-    gate.needs["find-changed"]["outputs"] = {}
+    find_changed_failed(gate)
     assert gate.run() == 2
     assert gate.status[0] == "failure"
     assert "find-changed failed" in gate.status[1]
 
 
+@pytest.mark.parametrize(
+    "inputs",
+    [{}, {"pull_request": "999"}, {"pull_request": "999", "sha": SHA}],
+    ids=["none reached the gate", "a number", "a number and a commit"],
+)
+def test_a_run_by_hand_that_was_not_resolved_sets_no_status(gate: Gate, inputs: dict[str, str]) -> None:
+    """GITHUB_SHA is the head of the branch that it was started on, which it is not about."""
+    gate.event = "workflow_dispatch"
+    gate.inputs |= inputs
+    find_changed_failed(gate, "config_error\nthere is no pull request 999\n")
+    assert gate.run() == 2
+    assert gate.server.requests == []
+    assert "there is no pull request 999" in gate.summary
+
+
+def test_an_infrastructure_that_failed_before_the_approval_is_accepted_by_no_policy(gate: Gate) -> None:
+    gate.inputs["policy_infra"] = "pass"
+    find_changed_failed(gate, "infra\nGitHub does not answer\n")
+    assert gate.run() == 4
+    assert gate.status == ("error", "infra: GitHub does not answer (find-changed failed)")
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "state"), [("fail", 4, "error"), ("pass", 0, "success")], ids=["fail", "pass"]
+)
+def test_a_registry_that_is_down_is_no_configuration_error(
+    gate: Gate, policy: str, code: int, state: str
+) -> None:
+    gate.inputs["policy_infra"] = policy
+    gate.needs["build-image"] = {
+        "result": "failure",
+        "outputs": {"problem": "infra\nghcr.io does not answer\nask its owner"},
+    }
+    gate.needs["gpu-tests"]["result"] = "skipped"
+    assert gate.run() == code
+    by = " accepted by policy-infra" if policy == "pass" else ""
+    assert gate.status == (state, f"infra{by}: ghcr.io does not answer (build-image failed)")
+    assert gate.outputs["verdict"] == "infra"
+    assert "configuration" not in gate.summary
+    assert "**What now:** <code>ask its owner; run the failed jobs again</code>" in gate.summary
+
+
+def test_an_error_of_a_step_of_the_same_job_is_one_annotation(
+    gate: Gate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find_changed_failed(gate, "config_error\nroot is missing\n")
+    gate.needs = {
+        job: {"outcome": value["result"], "outputs": value["outputs"]} for job, value in gate.needs.items()
+    }
+    gate.inputs["single_job"] = "true"
+    assert gate.run() == 2
+    told = capsys.readouterr().out
+    assert "::error" not in told
+    assert "root is missing" in told
+
+
 def test_a_job_that_failed_says_why_where_people_look(gate: Gate) -> None:
-    gate.needs["calculate-shards"] = {"result": "failure", "outputs": {"problem": "there are no test files"}}
+    gate.needs["calculate-shards"] = {
+        "result": "failure",
+        "outputs": {"problem": "config_error\nthere are no test files\ncommit some"},
+    }
     gate.needs["gpu-tests"]["result"] = "skipped"
     assert gate.run() == 2
-    assert gate.status == ("failure", "config error: calculate-shards failed: there are no test files")
+    assert gate.status == ("failure", "config error: there are no test files (calculate-shards failed)")
+    assert "**What now:** <code>commit some</code>" in gate.summary
     assert "calculate-shards: <code>there are no test files</code>" in gate.summary
     assert "calculate-shards: <code>there are no test files</code>" in html.unescape(gate.comments[0])
 
