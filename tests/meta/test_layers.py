@@ -96,6 +96,7 @@ IO_MODULES = {
     "gpuci.steps.gpu_tests_passed",
     "gpuci.steps.image_commit",
     "gpuci.steps.plan_file",
+    "gpuci.steps.proposed",
     "gpuci.steps.push_image",
     "gpuci.steps.run_gpu_shard",
     "gpuci.steps.shard_plan",

@@ -24,6 +24,7 @@ def to_document(changes: Changes) -> dict[str, Any]:
         "tests": [{"path": one.path, "because": list(one.because), "why": one.why} for one in changes.tests],
         "changed": [{"path": one.path, "kind": one.kind} for one in changes.changed],
         "ignored": list(changes.ignored),
+        "proposed": list(changes.proposed),
     }
 
 
@@ -47,6 +48,7 @@ def from_document(document: Any) -> Changes:
             FileChange(_text(one, "path"), _text(one, "kind")) for one in _list(document, "changed")
         ),
         ignored=_texts(document, "ignored"),
+        proposed=_texts(document, "proposed"),
     )
 
 

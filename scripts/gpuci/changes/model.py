@@ -87,7 +87,8 @@ class Due:
 class Changes:
     """What is due. With `everything` all of the configuration's packages are, `because` says why, and `tests`
     is empty. `packages` are directories (or files) whose tests are due. `ignored` are changed paths that the
-    configuration says mean nothing."""
+    configuration says mean nothing. `proposed` are the files of the configuration, if the commit brings
+    another one than that which counts for it."""
 
     base: str
     head: str
@@ -97,6 +98,7 @@ class Changes:
     tests: tuple[Due, ...] = ()
     changed: tuple[FileChange, ...] = ()
     ignored: tuple[str, ...] = ()
+    proposed: tuple[str, ...] = ()
 
     @property
     def affected(self) -> bool:

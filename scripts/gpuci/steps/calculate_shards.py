@@ -29,7 +29,7 @@ from gpuci.reporting import plan_markdown, plan_text
 from gpuci.reporting.text import plural
 from gpuci.repository.fetch import Repository
 from gpuci.repository.unpack import unpack
-from gpuci.steps import plan_input
+from gpuci.steps import plan_input, proposed
 from gpuci.steps.plan_file import digest_of, read_left
 from gpuci.steps.plan_input import PlanInput
 
@@ -39,9 +39,12 @@ VARIABLES = plan_input.VARIABLES
 def run(step: Step) -> int:
     """Plan the tests that the change can affect; none is no error, and an empty matrix."""
     given = plan_input.read(step.environ)
-    tree = _tree(step, given)
-    found = _tests(step, given, tree)
     changes = _changes(given)
+    repository = _repository(step, given)
+    tree = _tree(step, given, repository)
+    if changes is not None and changes.proposed:
+        proposed.check(repository, given.sha, given.root, changes.proposed, step.scratch() / "proposed")
+    found = _tests(step, given, tree)
     due = found if changes is None or changes.everything else narrowed(found, changes.packages)
     plan = _plan(given, tree, due)
     plan = replace(plan, notes=(*_told(changes, found, due), *plan.notes))
@@ -53,12 +56,17 @@ def run(step: Step) -> int:
     return 0
 
 
-def _tree(step: Step, given: PlanInput) -> Path:
-    """ROOT of the commit as files."""
+def _repository(step: Step, given: PlanInput) -> Repository:
+    """One with the commit in it."""
     server = step.environ.get("GITHUB_SERVER_URL") or "https://github.com"
     url = f"{server}/{step.environ.get('GITHUB_REPOSITORY', '')}"
     repository = Repository(step.scratch() / "repository", say=step.say)
     repository.fetch(url, step.secret("TOKEN"), [given.sha])
+    return repository
+
+
+def _tree(step: Step, given: PlanInput, repository: Repository) -> Path:
+    """ROOT of the commit as files."""
     tree = step.scratch() / "tree"
     done = unpack(repository, given.sha, given.root, tree)
     for path in done.refused:

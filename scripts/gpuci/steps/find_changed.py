@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gpuci.changes import document
 from gpuci.changes.model import Changes
 from gpuci.changes.read import telling
 from gpuci.changes.select import rules_of
-from gpuci.config import document as config_document
 from gpuci.config.model import Config
 from gpuci.config.paths import path_fault, tidy_path
 from gpuci.errors import ConfigError
@@ -20,14 +20,10 @@ from gpuci.github.model import Subject
 from gpuci.github.step import Step
 from gpuci.github.use import use_of
 from gpuci.reporting import changes_markdown, changes_text
-from gpuci.steps import configuration
+from gpuci.steps import configuration, proposed
 from gpuci.steps.changed_base import configuration_ref
 from gpuci.steps.changed_tree import Remote, changes_of, remote_of
 from gpuci.steps.plan_file import digest_of
-
-# It travels as one environment variable, which Linux limits to 128 KiB (MAX_ARG_STRLEN, execve(2)), and in
-# the gate's input once more as a text within JSON.
-CONFIGURATION_CHARACTERS = 64_000
 
 VARIABLES: Mapping[str, str] = {
     "GPUCI_NAME": "the name of this use, where a repository has several",
@@ -50,8 +46,11 @@ def run(step: Step) -> int:
     files, head = remote.files(trusted), remote.files(subject.sha)
     # All at once: each fetch is a way to the server and back.
     remote.source.bring([*telling(head), *(files[name][1] for name in names if name in files)])
-    read = configuration.read(remote.source, files, names, step.scratch() / "configuration", where)
+    commit = configuration.Place(where, remote.root)
+    read = configuration.read(remote.source, files, names, step.scratch() / "configuration", commit)
     changes = changes_of(remote, subject, head, rules_of(read.config, read.files))
+    if trusted != subject.sha and proposed.brought(changes, read, files, head):
+        changes = replace(changes, proposed=names)
     step.say(changes_text.render(changes))
     step.summary(changes_markdown.render(changes))
     _answer(step, subject, read.config, changes)
@@ -99,24 +98,12 @@ def _answer(step: Step, subject: Subject, config: Config, changes: Changes) -> N
     step.output("pull-request", str(pull.number) if pull else "")
     step.output("subject", subject.key)
     step.output("trusted", _truth(subject.trusted))
-    step.output("configuration", _portable(config))
+    step.output("configuration", configuration.portable(config))
     step.output("everything", _truth(changes.everything))
     step.output("packages", json.dumps(list(changes.packages)))
     step.output("affected", _truth(changes.affected))
     step.output("changes", str(path))
     step.output("changes-digest", digest_of(path.read_bytes()))
-
-
-def _portable(config: Config) -> str:
-    """The configuration as text for the other jobs; raises ConfigError if it can't reach them."""
-    text = json.dumps(config_document.to_document(config), separators=(",", ":"))
-    if len(text) > CONFIGURATION_CHARACTERS:
-        raise ConfigError(
-            f"the configuration is too big to travel between jobs: {len(text):,} characters",
-            why=f"at most {CONFIGURATION_CHARACTERS:,} fit into a variable; mostly `modes` is the cause",
-            then="name directories in `modes` and `packages` in place of many single files",
-        )
-    return text
 
 
 def _truth(value: bool) -> str:

@@ -29,6 +29,7 @@ CHANGES = st.builds(
         st.builds(FileChange, TEXT, st.sampled_from(["added", "deleted", "modified", "type"])), max_size=2
     ).map(tuple),
     ignored=TEXTS,
+    proposed=TEXTS,
 )
 
 

@@ -194,6 +194,20 @@ def test_changes_that_are_broken_are_refused(commit: Commit, text: str) -> None:
         calculate_shards.run(commit.step(changes=str(path)))
 
 
+def test_a_configuration_that_the_commit_brings_has_to_work(tmp_path: Path) -> None:
+    commit = commit_of(tmp_path, TREE)
+    repository = commit.directory / "octo" / "tests"
+    (repository / ".github/gpuci.yml").write_text("packages: [alpha]\nslurm: {hots: x}\n")
+    git = ("git", "-C", str(repository), "-c", "user.name=t", "-c", "user.email=t@example.org")
+    subprocess.run([*git, "commit", "-qam", "second"], check=True)
+    said = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    second = Commit(commit.directory, said.stdout.strip(), commit.configuration)
+    assert calculate_shards.run(second.step(changes=write_changes(second, everything=True))) == 0
+    proposed = write_changes(second, everything=True, proposed=(".github/gpuci.yml",))
+    with pytest.raises(ConfigError, match=r"this commit brings does not work\n(.|\n)*gpuci.yml:2:9: "):
+        calculate_shards.run(second.step(changes=proposed))
+
+
 def test_no_gpu_test_is_an_empty_matrix_and_said(commit: Commit) -> None:
     assert calculate_shards.run(commit.step(packages="gamma")) == 0
     assert commit.outputs()["matrix"] == "[]"

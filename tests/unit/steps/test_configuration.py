@@ -20,7 +20,7 @@ NAME = ".github/gpuci.yml"
 LINE = "login1 ssh-ed25519 AAAA"
 
 
-def read(tmp_path: Path, files: Mapping[str, str]) -> configuration.Configuration:
+def read(tmp_path: Path, files: Mapping[str, str], root: str = ".") -> configuration.Configuration:
     """What a commit with these files says."""
     tree = tmp_path / "tree"
     for name, text in files.items():
@@ -31,7 +31,8 @@ def read(tmp_path: Path, files: Mapping[str, str]) -> configuration.Configuratio
         subprocess.run([*git, *command], cwd=tree, check=True)
     source = Source(Git(tree, user_environment(os.environ)))
     found = source.files("HEAD")
-    return configuration.read(source, found, [NAME], tmp_path / "read", "main (0123)")
+    place = configuration.Place("main (0123)", root)
+    return configuration.read(source, found, [NAME], tmp_path / "read", place)
 
 
 def host_keys(tmp_path: Path, known_hosts: str, **files: str) -> str | None:
@@ -63,3 +64,23 @@ def test_a_file_of_no_use_is_told_before_anything_runs(text: str, word: str, tmp
         host_keys(tmp_path, "kh", kh=text)
     assert "slurm.known-hosts: 'kh' of main (0123)" in raised.value.what
     assert word in raised.value.what
+
+
+@pytest.mark.parametrize(
+    ("files", "root", "first"),
+    [
+        ({NAME: "slurm:\n  hots: x\n"}, ".", f"{NAME}:2:3: "),
+        ({NAME: "slurm:\n  hots: x\n"}, "ml", f"ml/{NAME}:2:3: "),
+        ({NAME: "hots: x\ncots: y\n"}, "ml", "2 problems in the configuration"),
+        ({"other": ""}, "ml", f"main (0123) has no file ml/{NAME}"),
+    ],
+    ids=["top", "below", "two problems", "no file"],
+)
+def test_an_error_starts_with_the_file_as_the_repository_has_it(
+    files: Mapping[str, str], root: str, first: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read(tmp_path, files, root)
+    line, *rest = raised.value.what.split("\n")
+    assert line.startswith(first)
+    assert all(text.startswith((f"  {root}/{NAME}:", "  (as of main")) for text in rest if root != ".")

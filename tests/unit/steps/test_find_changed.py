@@ -198,6 +198,19 @@ def test_the_configuration_of_a_pull_request_is_the_default_branch_s(world: Worl
     assert config_document.from_document(outputs["configuration"]).packages == ("packages/*",)
     assert (outputs["everything"], outputs["packages"]) == (True, ALL)
     assert outputs["document"]["because"] == [".github/gpuci.yml is the configuration"]
+    assert outputs["document"]["proposed"] == [".github/gpuci.yml"]
+
+
+def test_a_change_of_the_configuration_counts_whatever_it_ignores(world: World) -> None:
+    base = world.commit({**TREE, ".github/gpuci.yml": "packages: [packages/*]\nchanges: {ignore: ['**']}\n"})
+    world.git("checkout", "-q", "-b", "topic")
+    head = world.commit({".github/gpuci.yml": "packages: 7\n"})
+    outputs = world.run(world.pull(head, base))
+    assert (outputs["affected"], outputs["everything"]) == (True, True)
+    assert outputs["document"]["proposed"] == [".github/gpuci.yml"]
+    world.git("checkout", "-q", "main")
+    after = world.commit({".github/gpuci.yml": CONFIG})
+    assert world.run(world.push(base, after))["document"]["proposed"] == []  # its own counts
 
 
 def test_a_configuration_that_no_variable_can_hold_is_refused(world: World) -> None:
