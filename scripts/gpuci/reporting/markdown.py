@@ -11,13 +11,14 @@ from collections.abc import Iterable, Sequence
 from gpuci.model import Report, ShardReport
 from gpuci.reporting import failing_markdown, summary
 from gpuci.reporting.links import Links
-from gpuci.reporting.text import duration, guard, plural, short_code, size, utf8_size
+from gpuci.reporting.text import clip, duration, guard, one_line, plural, short_code, size, utf8_size
 from gpuci.results.verdict import shard_name
 
 LEAST_BYTES = 16_384
 SLOWEST = 10
 ROWS = 20
 _NOTE_BYTES = 200
+_HEAD_WIDTH = 300
 
 
 def render(
@@ -63,8 +64,13 @@ def _verdict(report: Report) -> str:
         "",
     ]
     if not summary.said_by_counts(report):
-        lines += [short_code(summary.reason_text(report), 300), ""]
+        lines += [short_code(_head(report)), ""]
     return "\n".join([*lines, ""])
+
+
+def _head(report: Report) -> str:
+    """Why the verdict is what it is, as long as it is shown."""
+    return clip(one_line(summary.reason_text(report)), _HEAD_WIDTH)
 
 
 def _sections(report: Report) -> list[str]:
@@ -108,7 +114,7 @@ def _unfinished(report: Report) -> str:
 
 
 def _shards(report: Report) -> str:
-    rows = [_shard(row) for row in report.shards]
+    rows = [_shard(row, told=summary.needs_no_reason(row, report, _head(report))) for row in report.shards]
     table = _table("Shards", "shard | verdict | tests: | planned: | took: | queued: | tries: | node", rows)
     return table + _tries(report) + _gpu_time(report) + _gpu_memory(report) + _coverage(report)
 
@@ -154,11 +160,11 @@ def _coverage(report: Report) -> str:
     return f"Coverage data: {shown}{rest} ({summary.coverage_advice(report)})\n\n"
 
 
-def _shard(row: ShardReport) -> str:
+def _shard(row: ShardReport, *, told: bool) -> str:
+    """`told`: its reason stands elsewhere."""
     times = " | ".join(map(_unbroken, (row.planned_seconds, row.wall_seconds, row.queue_seconds)))
     name = str(row.index) if row.index else "cpu pool"
-    common = row.verdict in summary.COMMON_VERDICTS
-    why = f" {short_code(row.reason, 60)}" if row.reason and not common else ""
+    why = "" if told else f" {short_code(row.reason, 60)}"
     node = short_code(row.node, 40) if row.node else ""
     return f"| {name} | {summary.label(row.verdict)}{why} | {row.tests} | {times} | {row.tries} | {node} |"
 

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from gpuci.model import LearnedNeed, Report, ShardReport, TestResult, TryReport
 from gpuci.reporting.alike import Alike, alike
 from gpuci.reporting.text import duration, plural
-from gpuci_node.contract import OUTCOMES, RED_OUTCOMES
+from gpuci.results.reconcile import NEVER_STARTED
+from gpuci.results.verdict import placeless
+from gpuci_node.contract import OUTCOMES, RAN_OUTCOMES, RED_OUTCOMES
 
 # Verdicts of a shard that need no reason beside them: the tests are the reason.
 COMMON_VERDICTS = frozenset({"passed", "failed"})
@@ -85,6 +87,19 @@ def reason_text(report: Report) -> str:
     return report.reason.removeprefix(f"{counts_text(red)}; ")
 
 
+def needs_no_reason(row: ShardReport, report: Report, head: str) -> bool:
+    """Whether a shard's row can do without its reason: its tests are it, or the report's `head` tells it.
+
+    There it stands once for all shards that broke in the same way, with the node and paths of the first.
+    """
+    if row.verdict in COMMON_VERDICTS or not row.reason:
+        return True
+    same = (
+        one for one in report.shards if placeless(one.reason, one.node) == placeless(row.reason, row.node)
+    )
+    return any(one.reason in head for one in same)
+
+
 def time_text(report: Report) -> str:
     """`in 41.2 s (set-up 3.10 s)`."""
     setup = f" (set-up {duration(report.setup_seconds)})" if report.setup_seconds else ""
@@ -103,13 +118,35 @@ def alike_failing(report: Report) -> list[Alike]:
 
 
 def unfinished(report: Report) -> list[Group]:
-    """The other red tests, those of one shard and reason together, by shard."""
-    rest = [result for result in report.tests if result.outcome in RED_OUTCOMES and not _has_details(result)]
+    """The other red tests, those of one shard and reason together, by shard.
+
+    Not those of a shard in which nothing began: why it did not is the cause of all, and told with the shard.
+    """
+    idle = _never_began(report)
+    rest = [
+        result
+        for result in report.tests
+        if result.outcome in RED_OUTCOMES and not _has_details(result) and result.shard not in idle
+    ]
     groups: dict[tuple[int | None, str], list[TestResult]] = {}
     for result in rest:
         groups.setdefault((result.shard, result.message), []).append(result)
     ordered = sorted(groups.items(), key=lambda item: (item[0][0] is None, item[0][0] or 0))
     return [Group(message, tuple(results)) for (_shard, message), results in ordered]
+
+
+def _never_began(report: Report) -> set[int]:
+    """The shards that broke before any of their tests was collected or began."""
+    broken = {row.index for row in report.shards if row.verdict not in COMMON_VERDICTS and row.reason}
+    began = {
+        result.shard
+        for result in report.tests
+        if result.outcome in RAN_OUTCOMES
+        or _has_details(result)
+        or result.slot
+        or result.message == NEVER_STARTED
+    }
+    return {index for index in broken if index not in began}
 
 
 def _has_details(result: TestResult) -> bool:

@@ -165,7 +165,7 @@ def _shards(report: Report, page: _Page) -> Iterator[str]:
     titles = f"  {'shard':<8} {'verdict':<13} {'tests':>6} {'planned':>10} {'took':>10} {'queued':>10}  node"
     yield clip(titles, page.width)
     for row in report.shards:
-        yield from _shard(row, report.reason, page)
+        yield from _shard(row, page, told=summary.needs_no_reason(row, report, report.reason))
     time = summary.gpu_time(report.shards)
     if time.used or time.idle:
         used = f"GPU-seconds: {time.used:.1f} used, {time.idle:.1f} idle ({time.percent_used:.0f} % used)"
@@ -189,21 +189,16 @@ def _coverage(report: Report, page: _Page) -> Iterator[str]:
         yield from wrap(f"{files} ({summary.coverage_advice(report)})", page.width, first="  ", rest="    ")
 
 
-def _shard(row: ShardReport, head: str, page: _Page) -> Iterator[str]:
-    """The row; `head` is the reason above, which mostly tells all of a configuration error already."""
+def _shard(row: ShardReport, page: _Page, *, told: bool) -> Iterator[str]:
+    """The row; `told`: its reason stands above."""
     name = str(row.index) if row.index else "cpu pool"
     line = (
         f"  {name:<8} {summary.label(row.verdict):<13} {row.tests:>6} {duration(row.planned_seconds):>10}"
         f" {duration(row.wall_seconds):>10} {duration(row.queue_seconds):>10}  "
     )
     yield clip((line + one_line(row.node)).rstrip(), page.width)
-    if len(row.history) > 1:
-        more = list(map(summary.try_text, row.history))
-    else:
-        told = row.verdict in summary.COMMON_VERDICTS or (
-            row.verdict == "config_error" and row.reason in head
-        )
-        more = [row.reason] if row.reason and not told else []
+    reason = [] if told else [row.reason]
+    more = list(map(summary.try_text, row.history)) if len(row.history) > 1 else reason
     for text in map(one_line, more):
         yield from wrap(text, page.width, first=" " * 11, rest=" " * 13)
 

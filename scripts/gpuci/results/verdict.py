@@ -7,6 +7,7 @@ broke is that shard's verdict, not a test failure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from gpuci.model import Plan, ShardRun, TestResult
 from gpuci.results.ownership import CPU_POOL
-from gpuci.results.tries import verdict_of
+from gpuci.results.tries import node_of, verdict_of
 from gpuci_node.contract import RAN_OUTCOMES, RED_OUTCOMES, VERDICTS, count_outcomes
 
 
@@ -42,6 +43,7 @@ class ShardVerdict:
     index: int
     verdict: str
     reason: str = ""
+    node: str = ""
 
 
 # worst verdict of a shard -> (a test is red, tests ran and none is red, no test ran)
@@ -101,7 +103,7 @@ def shard_verdicts(
     due = {shard.index for shard in plan.shards} | set(last)
     due |= {CPU_POOL for result in results if result.shard == CPU_POOL and result.outcome == "not_finished"}
     return tuple(
-        ShardVerdict(index, *verdict_of(last[index]))
+        ShardVerdict(index, *verdict_of(last[index]), node_of(last[index]))
         if index in last
         else ShardVerdict(index, "infra", "it never ran")
         for index in sorted(due)
@@ -161,10 +163,17 @@ def _why_none(results: Sequence[TestResult]) -> str:
 
 
 def _of_shards(shards: Sequence[ShardVerdict]) -> list[str]:
-    """What the shards that did not pass say; those that say the same, together."""
-    same: dict[str, list[int]] = {}
+    """What the shards that did not pass say; those that say the same, together, in the words of the first."""
+    same: dict[str, tuple[str, list[int]]] = {}
     for shard in sorted(shards, key=lambda shard: (not shard.index, shard.index)):
         if shard.verdict != "passed":
             because = f" ({shard.reason})" if shard.reason else ""
-            same.setdefault(f"{shard.verdict.replace('_', ' ')}{because}", []).append(shard.index)
-    return [f"{shard_names(indexes)}: {what}" for what, indexes in same.items()]
+            told = f"{shard.verdict.replace('_', ' ')}{because}"
+            same.setdefault(placeless(told, shard.node), (told, []))[1].append(shard.index)
+    return [f"{shard_names(indexes)}: {what}" for what, indexes in same.values()]
+
+
+def placeless(text: str, node: str) -> str:
+    """A reason without the node and the files that it names: what it has in common with those of others."""
+    names = rf"(?<![\w.-]){re.escape(node)}(?![\w-])|" if node else ""
+    return re.sub(rf"{names}(?<!\S)[\"'(]*/\S*", "*", text)

@@ -153,8 +153,9 @@ def _leave(work: _Work, runs: list[ShardRun], report: Report) -> None:
     write_document(work.out / "runs.json", runs_document.to_document(sha, runs))
     write_document(work.out / "report.json", report_document.to_document(report))
     show(terminal.render(report, width=100, colour=False))
-    say(f"{report.verdict.replace('_', ' ')}; results: {short(work.out)}")
-    if work.step.on_actions:
+    if not work.step.on_actions:  # nobody can open a runner's files, and the verdict stands above
+        say(f"{report.verdict.replace('_', ' ')}; results: {short(work.out)}")
+    else:
         work.step.summary(shard_text.markdown(report))
         work.step.output("verdict", report.verdict)
         work.step.output("nothing-left", "true" if work.nothing_left else "false")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuci.model import Report, TestResult
+from gpuci.model import Report, ShardReport, TestResult
 from gpuci.reporting import annotation
 from gpuci.reporting.annotation import MOST, Annotation
 from gpuci.reporting.links import Links
@@ -125,3 +125,23 @@ def test_a_line_of_a_million_characters_is_cut() -> None:
     result = TestResult("n" * 10**6, "failed", message="m" * 10**6, output="o" * 10**6)
     (made,) = annotation.render(report((result,)), LINKS)
     assert len(made.title) + len(made.text) < 1000
+
+
+WHY = "the image could not be pulled"
+
+
+def broken(*tests: TestResult, verdict: str = "infra") -> Report:
+    """A shard that broke, and these tests of it."""
+    row = ShardReport(1, verdict, 1.0, 1.0, reason=WHY)
+    return Report(verdict, f"shard 1: infra ({WHY})", {}, tests, (row,))
+
+
+def test_tests_that_never_began_are_no_annotations_their_shard_has_the_cause() -> None:
+    lost = [TestResult(f"a.py::test_{number}", "not_finished", shard=1, message=WHY) for number in range(3)]
+    assert annotation.render(broken(*lost), LINKS) == []
+    began = TestResult("a.py::test_b", "passed", 1.0, 1)
+    assert [one.title for one in annotation.render(broken(began, *lost), LINKS)] == [
+        "not finished: 3 tests of shard 1"
+    ]
+    well = [one.title for one in annotation.render(broken(*lost, verdict="failed"), LINKS)]
+    assert well == ["not finished: 3 tests of shard 1"]

@@ -53,3 +53,18 @@ def test_nothing_of_a_cluster_or_a_test_is_markup() -> None:
     text = shard_text.markdown(report(row, TestResult(hostile, "failed", shard=1)))
     for part in ("<b>", "@all", "`", "](", "::error", "##["):
         assert part not in text
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "told"),
+    [
+        (["deselected"] * 10, "**shard 2: no test ran**, 10 deselected (0.50 s)"),
+        (["deselected", "skipped"], "**shard 2: no test ran**, 1 skipped, 1 deselected (0.50 s)"),
+        (["deselected", "passed"], "✅ **shard 2 passed** (2 tests in 0.50 s)"),
+    ],
+    ids=["deselected", "and skipped", "one ran"],
+)
+def test_a_shard_that_ran_no_test_does_not_say_that_tests_passed(outcomes: list[str], told: str) -> None:
+    row = ShardReport(2, "passed", 60.0, 0.5, tests=len(outcomes))
+    tests = [TestResult(f"a.py::test_{number}", name, shard=2) for number, name in enumerate(outcomes)]
+    assert shard_text.markdown(report(row, *tests)).strip() == told

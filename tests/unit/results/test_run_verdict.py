@@ -16,6 +16,7 @@ from gpuci.results.verdict import (
     Tests,
     decide,
     judge_tests,
+    placeless,
     run_verdict,
     shard_names,
     shard_verdicts,
@@ -284,3 +285,20 @@ def test_judge_tests(outcomes: list[str], tests: Tests) -> None:
 )
 def test_shards_are_named_in_spans(indexes: list[int], text: str) -> None:
     assert shard_names(indexes) == text
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (("n1: no such image", "n1"), ("n2: no such image", "n2"), True),
+        (("can't open '/tmp/1/x' on n1", "n1"), ("can't open '/tmp/2/y' on n2", "n2"), True),
+        (("n1: no such image", "n1"), ("n2: disk full", "n2"), False),
+        (("n10 is down", "n1"), ("n20 is down", "n2"), False),
+        (("no node", ""), ("no node", ""), True),
+    ],
+    ids=["node", "path", "another reason", "part of a name", "no node"],
+)
+def test_reasons_that_differ_in_their_place_are_one(
+    first: tuple[str, str], second: tuple[str, str], same: bool
+) -> None:
+    assert (placeless(*first) == placeless(*second)) == same
