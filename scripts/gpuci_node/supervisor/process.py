@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Set
 
 from gpuci_node.slots import Slot
 from gpuci_node.supervisor.effects import Exit
+from gpuci_node.tracebacks import conftest_error
 
 LEAVE_SECONDS = 60.0  # for a test process to end after its last test: plugins import and write, CUDA unwinds
 
@@ -194,13 +195,14 @@ def cause(process: Living, end: Exit) -> str:
         return process.timed_out + ": killed"
     if end.signal is not None:
         return "killed by %s" % end.signal
-    if end.code == 4 and _pytest_error(end.tail):
-        return "pytest: " + _pytest_error(end.tail)
+    told = _told(end.tail) if end.code == 4 and not process.busy else ""
+    if told:
+        return told
     pytest_says = "" if process.busy else _PYTEST_CODES.get(end.code or 0, "")
     return "the test process left with exit code %s%s" % (end.code, pytest_says)
 
 
-def _pytest_error(tail: str) -> str:
-    """What pytest says of arguments that it can't use: its last line `ERROR: ...`."""
+def _told(tail: str) -> str:
+    """What pytest says, last, when it can't begin: a conftest.py that can't be loaded, or `ERROR: ...`."""
     lines = [line for line in tail.splitlines() if line.startswith("ERROR: ")]
-    return lines[-1][len("ERROR: ") :] if lines else ""
+    return conftest_error(tail) or ("pytest: " + lines[-1][len("ERROR: ") :] if lines else "")

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import pytest
 
 from gpuci_node.supervisor.records import LONGEST
+from gpuci_node.tracebacks import error_in, from_the_error
 from gpuci_node.worker.main import in_tree
 
 _TAIL = 6000  # characters of a traceback that are kept, and as many of captured output
@@ -117,7 +118,11 @@ def skip_reason(report: Any) -> str:
 
 def output(report: Any) -> str:
     """The end of the traceback, then the end of what the test printed."""
-    parts = [report.longreprtext[-_TAIL:]]
+    return _output(report, report.longreprtext)
+
+
+def _output(report: Any, text: str) -> str:
+    parts = [text[-_TAIL:]]
     for title, text in report.sections:
         parts.append("--- %s ---\n%s" % (title, text[-_TAIL:]))
     return "\n".join(parts)[-2 * _TAIL :]
@@ -126,8 +131,8 @@ def output(report: Any) -> str:
 def collect_failure(report: pytest.CollectReport) -> Dict[str, str]:
     """Message and output of a failed collection."""
     text = report.longreprtext
-    errors = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
-    return {"message": one_line(errors[-1] if errors else text[-_LINE:]), "output": output(report)}
+    message = one_line(error_in(text) or text[-_LINE:])
+    return {"message": message, "output": _output(report, from_the_error(text))}
 
 
 def skipped_by_mark(item: pytest.Item) -> bool:
