@@ -22,6 +22,8 @@ from tests.cluster.bed.processes import wait_for
 from gpuci.execution.containers.credential import pull_auth
 from gpuci.execution.containers.messages import explain
 from gpuci.execution.containers.render import render
+from gpuci.execution.slurm.fate import NO_IMAGE, judge
+from gpuci.execution.slurm.states import JobFacts
 
 SHM = 64 * 2**30
 SYS_NICE = 23  # capabilities(7), linux/capability.h
@@ -401,16 +403,18 @@ def test_by_digest_with_a_credential_that_no_test_sees(job: Job, pushed: str) ->
 
 
 @pytest.mark.parametrize(
-    ("printed", "change", "what"),
+    ("printed", "change", "what", "verdict"),
     [
-        ("", "", "the registry refused the credential"),
-        ("reader:wrong", "", "the registry refused the credential"),
-        (LOGIN, "digest", "the registry has no such image"),
-        (LOGIN, "name", "the registry has no such image"),
-        (LOGIN, "registry", "the registry {host} can't be reached from this node"),
+        ("", "", "the registry refused the credential", "config_error"),
+        ("reader:wrong", "", "the registry refused the credential", "config_error"),
+        (LOGIN, "digest", "the registry has no such image", "config_error"),
+        (LOGIN, "name", "the registry has no such image", "config_error"),
+        (LOGIN, "registry", "the registry {host} can't be reached from this node", "infra"),
     ],
 )
-def test_a_pull_that_fails_is_explained(job: Job, pushed: str, printed: str, change: str, what: str) -> None:
+def test_a_pull_that_fails_is_explained(
+    job: Job, pushed: str, printed: str, change: str, what: str, verdict: str
+) -> None:
     image = pushed
     if change == "digest":
         image = pushed.partition("@")[0] + "@sha256:" + "0" * 64
@@ -422,8 +426,16 @@ def test_a_pull_that_fails_is_explained(job: Job, pushed: str, printed: str, cha
     credential = give_credential(job, image, printed) if printed else job.directory / "pull-auth"
     done = job.call("container_pull")
     assert done.returncode == 125
-    assert explain(done.stderr, 125).what == what.format(host=image.partition("/")[0])
+    what = what.format(host=image.partition("/")[0])
+    assert explain(done.stderr, 125).what == what
     assert not credential.exists()
+    # What the job's script repeats of it: the last line that says something.
+    reason = NO_IMAGE + [line for line in done.stderr.splitlines() if line.strip()][-1]
+    told = {"verdict": "infra", "exit_code": 4, "reason": reason, "fault": {"node": "gpu1", "reason": reason}}
+    fate = judge(JobFacts("17", "job", "FAILED", "NonZeroExitCode", 4, 0, node="gpu1"), told, "")
+    refused = verdict == "config_error"
+    assert (fate.verdict, fate.retry, fate.exclude) == (verdict, not refused, None if refused else "gpu1")
+    assert fate.reason.startswith(f"{what}; " if refused else NO_IMAGE)
 
 
 def test_three_jobs_at_once_pull_once(job: Job, pushed: str) -> None:

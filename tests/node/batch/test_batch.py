@@ -17,12 +17,14 @@ from typing import Any
 import jsonschema
 import pytest
 
+from gpuci.execution.slurm.fate import NO_IMAGE, judge
+from gpuci.execution.slurm.states import JobFacts
 from gpuci.schemas import load_schema
 from gpuci_node.contract import EXIT_CODES
 
 PASSES = {"test_a.py": "def test_1(): pass\ndef test_2(): pass\n"}
 NEARLY_OVER = "the job's time limit is near: its tests were ended (slurm.time-limit, else from the plan)"
-NO_IMAGE = 'the image can\'t be had on n1 (container.image): Error: "x": no space\\ left'
+NO_SPACE = 'Error: "x": no space\\ left'
 # Says that it began, and stays.
 STAYS = {
     "test_a.py": (
@@ -110,12 +112,12 @@ def no_scratch(batch: Any) -> None:
 
 
 def no_runtime(batch: Any) -> None:
-    batch.functions = 'container_check() { echo "n1 has no podman"; return 1; }\n'
+    batch.functions = 'container_check() { echo "the node has no podman"; return 1; }\n'
 
 
 def no_image(batch: Any) -> None:
     batch.functions = (
-        "container_pull() { echo trying; echo 'Error: \"x\": no space\\ left' >&2; return 125; }\n"
+        "container_pull() { echo trying; echo 'Error: \"x\": no space\\ left' >&2; echo; return 125; }\n"
     )
 
 
@@ -132,12 +134,12 @@ def no_container(batch: Any) -> None:
     [
         pytest.param(no_archive, "tree.tar", id="the archive is gone"),
         pytest.param(other_archive, "is damaged: its sha256 is", id="the archive has another hash"),
-        pytest.param(no_archive_at_all, "the tree can't be unpacked on n1: tar: ", id="it is no archive"),
+        pytest.param(no_archive_at_all, "the tree can't be unpacked: tar: ", id="it is no archive"),
         pytest.param(
-            no_scratch, "no scratch on n1 (slurm.scratch-dir): mktemp: ", id="scratch can't be made"
+            no_scratch, "file/scratch (slurm.scratch-dir): Not a directory", id="scratch can't be made"
         ),
-        pytest.param(no_runtime, "n1 has no podman", id="the container's runtime is missing"),
-        pytest.param(no_image, NO_IMAGE, id="no image"),
+        pytest.param(no_runtime, "the node has no podman", id="the container's runtime is missing"),
+        pytest.param(no_image, NO_IMAGE + NO_SPACE, id="no image"),
         pytest.param(no_gpus, "Slurm gave this job 1 of 2 GPUs", id="fewer GPUs"),
         pytest.param(no_container, "ended with exit code 126: Error: crun: no cgroup", id="no container"),
     ],
@@ -150,6 +152,18 @@ def test_a_node_that_is_to_blame_says_so(batch: Any, plant: Callable[[Any], None
     assert judged(ended) == "infra"
     assert reason in ended.verdict["reason"]
     assert ended.verdict["fault"] == {"node": "n1", "reason": ended.verdict["reason"]}
+    assert is_clean(batch)
+
+
+def test_an_image_that_a_registry_refuses_is_the_configurations_fault(batch: Any) -> None:
+    said = "Error: reading manifest x: errors:\\ndenied: no\\nunauthorized: authentication required\\n\\n"
+    batch.functions = f"container_pull() {{ printf '{said}' >&2; return 125; }}\n"
+    batch.make(PASSES)
+    ended = batch.run()
+    assert ended.verdict["reason"] == NO_IMAGE + "unauthorized: authentication required"
+    assert "denied: no" in ended.said
+    fate = judge(JobFacts("17", "job", "FAILED", "NonZeroExitCode", ended.code, 0), ended.verdict, "")
+    assert (fate.verdict, fate.retry) == ("config_error", False)
     assert is_clean(batch)
 
 
@@ -370,7 +384,7 @@ def test_a_keeper_that_is_killed_leaves_no_process(batch: Any) -> None:
     os.kill(of_role(batch, script, "slurm"), signal.SIGKILL)
     ended = batch.finish(script)
     assert judged(ended) == "infra"
-    assert ended.verdict["reason"] == "the keeper on n1 left without a verdict (exit code 137)"
+    assert ended.verdict["reason"] == "the keeper left without a verdict (exit code 137)"
     assert ended.verdict["fault"] is None
     data = (batch.directory / "out" / "journal.jsonl").read_bytes()
     assert ended.verdict["journal"] == {

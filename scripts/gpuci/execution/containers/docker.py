@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from gpuci.execution.containers import engine, shell
+from gpuci.execution.containers import engine
 from gpuci.execution.containers.settings import Settings
 
 # The daemon pulls an image once, however many ask for it. A given credential is for this pull alone.
@@ -36,7 +36,7 @@ container_discard() {
 _CHECK = (
     "container_words=$(timeout -k 1 60 docker version 2>&1) || {",
     """    container_words=$(printf '%s\\n' "$container_words" | tail -n 1)""",
-    f'    echo "{shell.NODE}: docker\'s daemon does not answer: $container_words"',
+    '    echo "docker\'s daemon does not answer: $container_words"',
     "    return 1",
     "}",
 )

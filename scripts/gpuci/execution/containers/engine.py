@@ -40,7 +40,7 @@ container_get() {
 }
 """
 _NO_IMAGE = (
-    f"{shell.NODE} has no image $container_digest (container.image); an id without a registry is never pulled"
+    "the node has no image $container_digest (container.image); an id without a registry is never pulled"
 )
 _IMAGE_BY_ID = rf"""
 container_image() {{
@@ -173,13 +173,13 @@ def _check(settings: Settings, engine: Engine) -> Iterator[str]:
     program = engine.program.partition(" ")[0]
     yield f"for container_program in {' '.join([program, *engine.needs])}; do"
     yield '    command -v "$container_program" >/dev/null && continue'
-    yield f'    echo "{shell.NODE} has no $container_program (container.runtime is {program})"'
+    yield f'    echo "the node has no $container_program (container.runtime is {program})"'
     yield "    return 1"
     yield "done"
     yield from _SCRATCH.strip().splitlines()
     yield from engine.check
     if settings.by_file:
-        problem = f"{shell.NODE} can't read $container_file (container.image)"
+        problem = "the node can't read $container_file (container.image)"
         yield f'[ -r "$container_file" ] || {{ echo "{problem}"; return 1; }}'
     elif settings.by_id:
         yield f'container_present || {{ echo "{_NO_IMAGE}"; return 1; }}'

@@ -32,21 +32,57 @@ class Message:
 # (text, kind, what, why, then); {0}, {1} are what the text's groups matched. The first that matches counts.
 _TABLE: tuple[tuple[str, str, str, str, str], ...] = (
     # the image
+    # what may go by comes first: such texts name what was refused before, too
     (
-        r"unauthorized: |authentication required|invalid username/password"
-        r"|access to the resource is denied|no basic auth credentials"
-        r"|\[ERROR\] .*HTTP status code: 40[13]|The requested URL returned error: 40[13]",
-        "config",
-        "the registry refused the credential",
-        "container.pull-credential-command printed none, a wrong one or one that has run out",
-        "run the command by hand and log in with what it prints; docs/slurm.md says in which form",
+        r"toomanyrequests|[Tt]oo [Mm]any [Rr]equests"
+        r"|(?:HTTP status(?: code)?|status code(?: from registry)?|returned error(?: code)?):? (?:429|5\d\d)"
+        r"|\b50[0234] (?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Time-?[Oo]ut)",
+        "node",
+        "the registry does not serve the image now",
+        "it limits how much one address or user may pull, or it is overloaded or down",
+        "run the failed jobs again later; a credential, or a registry near the nodes, has other limits",
     ),
     (
-        r"manifest unknown|name unknown|repository name not known to registry|manifest for \S+ not found",
+        r"(?:pinging container registry (\S+?): |Get \"https?://([^/\"\s]+)).*"
+        r"(?:connection refused|no such host|i/o timeout|handshake|Client\.Timeout|deadline exceeded"
+        r"|network is unreachable|no route to host|connection reset|server misbehaving|tls: |x509: |EOF"
+        r"|server gave HTTP response to HTTPS client)"
+        r"|curl: \((?:6|7|28|35|56)\)|i/o timeout|TLS handshake|connection reset by peer",
+        "node",
+        "the registry {0} can't be reached from this node",
+        "its name, a firewall, or the node's network",
+        "try `curl https://REGISTRY/v2/` on the node; where nodes have no way out, name an image file",
+    ),
+    (
+        r"unauthorized|authentication required|invalid username/password|pull access denied"
+        r"|access to the resource is denied|no basic auth credentials|(?<![Pp]ermission )\bdenied: "
+        r"|(?:HTTP status code|status code from registry|returned error|returned error code):? 40[13]\b",
+        "config",
+        "the registry refused the credential",
+        "container.pull-credential-command printed none, a wrong one, or one that may not read the image",
+        "check it and container.image (docs/configuration.md): run it by hand, log in with what it prints",
+    ),
+    (
+        r"manifest unknown|name unknown|repository name not known to registry|manifest for \S+ not found"
+        r"|(?:HTTP status code|status code from registry|returned error|returned error code):? 404\b",
         "config",
         "the registry has no such image",
-        "the digest was never pushed there, or was deleted",
-        "compare container.image with what the registry lists",
+        "the digest of container.image was never pushed there, or was deleted",
+        "compare container.image (docs/configuration.md) with what the registry lists",
+    ),
+    (
+        r"no image found in (?:image index|manifest list) for|no matching manifest for",
+        "config",
+        "the image is for another kind of processor",
+        "container.image names an image that was not built for that of the nodes",
+        "build it for the nodes, or name another image",
+    ),
+    (
+        r"invalid reference format|name invalid",
+        "config",
+        "container.image is no name of an image",
+        "a letter that no name may have, such as a capital one in the repository",
+        "write container.image as registry/name@sha256:…",
     ),
     (
         r'short-name "([^"\n]*)" did not resolve',
@@ -54,16 +90,6 @@ _TABLE: tuple[tuple[str, str, str, str, str], ...] = (
         "the image name {0} names no registry",
         "podman asks no registry that isn't named",
         "write container.image as registry/name@sha256:…",
-    ),
-    (
-        r"(?:pinging container registry (\S+?): |Get \"https?://([^/\"\s]+)).*"
-        r"(?:connection refused|no such host|timeout|deadline exceeded|network is unreachable"
-        r"|server gave HTTP response to HTTPS client)"
-        r"|curl: \((?:6|7|28|35|56)\)",
-        "node",
-        "the registry {0} can't be reached from this node",
-        "its name, a firewall, or the node's network",
-        "try `curl https://REGISTRY/v2/` on the node; where nodes have no way out, name an image file",
     ),
     (
         r"Unable to find image|No such image|image not known|has no image sha256:",

@@ -21,7 +21,7 @@ def functions(settings: Settings) -> str:
     python = quote(settings.python)
     check = [
         f"! command -v {python} >/dev/null || return 0",
-        f'echo "{shell.NODE} has no "{python}" (container.python)"',
+        f'echo "the node has no "{python}" (container.python)"',
         "return 1",
     ]
     run = shell.function("container_run", [f'exec {python} "$@"'])

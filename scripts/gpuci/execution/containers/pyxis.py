@@ -13,22 +13,22 @@ from gpuci.execution.containers.settings import Settings
 
 _PASSED = ("CUDA_VISIBLE_DEVICES", "GPUCI_INSIDE", "GPUCI_SCRATCH")  # srun itself sets SLURM_…
 
-_REST = rf"""container_pull() {{
+_REST = r"""container_pull() {
     rm -f -- "$GPUCI_JOB_DIR/pull-auth"
-}}
-container_remove() {{
+}
+container_remove() {
     :
-}}
-container_check() {{
+}
+container_check() {
     if ! command -v srun >/dev/null; then
-        echo "{shell.NODE} has no srun"
+        echo "the node has no srun"
     elif ! srun --help 2>/dev/null | grep -q -e --container-image; then
-        echo "{shell.NODE}: srun has no --container-image, so pyxis is not installed"
+        echo "srun has no --container-image, so pyxis is not installed"
     else
         return 0
     fi
     return 1
-}}
+}
 """
 
 

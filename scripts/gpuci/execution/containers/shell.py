@@ -1,15 +1,12 @@
 """Shell text that all runtimes share. Pure.
 
 Configured values are quoted where they are written; what only the node knows is a variable of its
-environment: GPUCI_SCRATCH, GPUCI_JOB_DIR, SLURM_JOB_ID, SLURMD_NODENAME. The text is POSIX sh and works under
-`set -eu`.
+environment: GPUCI_SCRATCH, GPUCI_JOB_DIR, SLURM_JOB_ID. The text is POSIX sh and works under `set -eu`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-NODE = "${SLURMD_NODENAME:-$(uname -n)}"  # within double quotes: the node as Slurm calls it
 
 
 def function(name: str, lines: Iterable[str]) -> str:

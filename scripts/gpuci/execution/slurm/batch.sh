@@ -144,7 +144,7 @@ patiently() {
     step=''
     end_if_asked
     cat -- "$scratch/words"
-    problem=$(tail -n 1 -- "$scratch/words")
+    problem=$(sed '/^[[:space:]]*$/d' "$scratch/words" | tail -n 1)
     return "$code"
 }
 
@@ -154,7 +154,7 @@ claim_job() {
         printf '%s\n' "$job" >"$claim/job"
         return
     fi
-    [ -d "$claim" ] || give_up infra "$GPUCI_JOB_DIR can't be written on $node" node
+    [ -d "$claim" ] || give_up infra "the job's directory can't be written (slurm.shared-dir)" node
     holder=''
     for _ in 1 2 3; do
         read -r holder 2>/dev/null <"$claim/job" && break
@@ -199,16 +199,21 @@ watch_lease() {
     done
 }
 
+# The program's own words have the names of node and job in them, which differ from shard to shard.
+no_scratch() {
+    say "$problem"
+    give_up infra "no scratch in $base (slurm.scratch-dir): ${problem##*: }" node
+}
+
 make_scratch() {
     base=${GPUCI_SCRATCH_BASE:-${TMPDIR:-/tmp}}
     mkdir -p -- "$base" 2>/dev/null
-    problem=$(mktemp -d -- "$base/gpuci-$node-$job.XXXXXX" 2>&1) ||
-        give_up infra "no scratch on $node (slurm.scratch-dir): $problem" node
+    problem=$(mktemp -d -- "$base/gpuci-$node-$job.XXXXXX" 2>&1) || no_scratch
     scratch=$problem
     export GPUCI_SCRATCH="$scratch" GPUCI_JOB_DIR GPUCI_RUNTIME
     # The container's user may be another; the folder above is ours alone.
     problem=$(mkdir -- "$scratch/tree" "$scratch/tmp" 2>&1 && chmod 1777 "$scratch/tmp" 2>&1 &&
-        mkfifo -- "$scratch/tmp/lifeline" 2>&1) || give_up infra "no scratch on $node (slurm.scratch-dir): $problem" node
+        mkfifo -- "$scratch/tmp/lifeline" 2>&1) || no_scratch
     exec 9<>"$scratch/tmp/lifeline"
     command -v flock >/dev/null || return 0
     # Under its name only when it is held: a job that begins beside us removes what has a free one.
@@ -238,10 +243,10 @@ clean_up_after() (
 
 # shellcheck disable=SC2329 # patiently calls it
 unpack() {
-    cp -- "$GPUCI_JOB_DIR/gpuci_node.pyz" "$GPUCI_JOB_DIR/tree.tar" "$scratch" || return
+    (cd -- "$GPUCI_JOB_DIR" && cp -- gpuci_node.pyz tree.tar "$scratch") || return
     sum=$(sha256sum <"$scratch/tree.tar")
     if [ "${sum%% *}" != "$GPUCI_TREE_SHA256" ]; then
-        echo "$GPUCI_JOB_DIR/tree.tar is damaged: its sha256 is ${sum%% *}, not $GPUCI_TREE_SHA256"
+        echo "tree.tar is damaged: its sha256 is ${sum%% *}, not $GPUCI_TREE_SHA256"
         return 1
     fi
     tar --no-same-owner --no-same-permissions -xf "$scratch/tree.tar" -C "$scratch/tree" &&
@@ -287,7 +292,7 @@ conclude() {
     fi
     case $asked,$code in
     ,4) leave 4 ;; # it said in the log why it can't be written
-    ,*) give_up infra "the keeper on $node left without a verdict (exit code $code)" ;;
+    ,*) give_up infra "the keeper left without a verdict (exit code $code)" ;;
     timeout,*) give_up timeout "the job's time limit is near, and the keeper left without a verdict ($limit)" ;;
     *) give_up cancelled 'ended by a signal; the keeper left without a verdict' ;;
     esac
@@ -300,7 +305,7 @@ leave_if_nobody_follows
 make_scratch
 problem=$(container_check 2>&1 9>&-) || give_up infra "$problem" node
 end_if_asked
-patiently unpack || give_up infra "the tree can't be unpacked on $node: $problem" node
-patiently container_pull || give_up infra "the image can't be had on $node (container.image): $problem" node
+patiently unpack || give_up infra "the tree can't be unpacked: $problem" node
+patiently container_pull || give_up infra "the image can't be had (container.image): $problem" node
 run_keeper
 conclude

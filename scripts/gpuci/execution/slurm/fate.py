@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpuci.execution.containers import messages as containers
 from gpuci.execution.slurm.messages import clean
 from gpuci.execution.slurm.states import JobFacts
 from gpuci_node.contract import EXIT_CODES, VERDICTS
@@ -67,7 +68,7 @@ DEADLINE = Ending("timeout", "the job reached the --deadline of slurm.extra-opti
 NOT_IN_TIME = Ending("queue_timeout", "the job could not start before its --deadline")
 CANCELLED = Ending("cancelled", "the job was cancelled by {who}", _IN_FULL | {"timeout"})
 PREEMPTED = Ending("preempted", "a job of higher priority took the node", _IN_FULL, retry=True)
-NODE = Ending("infra", "the node {node} failed", _IN_FULL, retry=True, leave_out=True)
+NODE = Ending("infra", "the node failed", _IN_FULL, retry=True, leave_out=True)
 REQUEUED = Ending(
     "infra", "somebody made Slurm start the job again", _NOT_BY_TERM, retry=True, leave_out=True
 )
@@ -98,6 +99,7 @@ OF_EXIT_CODE: Mapping[int, Ending] = {
     126: NOT_BEGUN,
     127: NOT_BEGUN,
 }
+NO_IMAGE = "the image can't be had (container.image): "  # batch.sh, before the runtime's own last line
 _NO_LOG_SIGNAL = 53  # FAILED JobLaunchFailure 0:53, measured with Slurm 22.05
 _OUT_OF_MEMORY = re.compile(r"exceeded (job )?memory limit|\boom[-_ ]kill", re.IGNORECASE)
 
@@ -172,6 +174,9 @@ def _as_the_node_says(said: str, verdict: Mapping[str, Any], facts: JobFacts | N
     fault = verdict.get("fault") if said == "infra" else None
     at = facts.node if facts is not None else ""
     if isinstance(fault, Mapping):
+        refused = _no_image(fault.get("reason"))
+        if refused:
+            return Fate("config_error", _joined(refused, problem), retry=False, exclude=None)
         reason = _joined(_text(fault.get("reason")) or _text(verdict.get("reason")), problem)
         return Fate("infra", reason, retry=True, exclude=_text(fault.get("node")) or at or None)
     reason = _joined(_text(verdict.get("reason")), problem)
@@ -179,12 +184,19 @@ def _as_the_node_says(said: str, verdict: Mapping[str, Any], facts: JobFacts | N
     return Fate("infra" if broken else said, reason, retry=said == "preempted", exclude=None)
 
 
+def _no_image(said: object) -> str:
+    """Why no node can have the image, if that is what a node says: a registry tells it to each of them."""
+    if not isinstance(said, str) or not said.startswith(NO_IMAGE):
+        return ""
+    message = containers.explain(said[len(NO_IMAGE) :])
+    return _joined(message.what, message.why, message.then) if message.kind == "config" else ""
+
+
 def _reason(ending: Ending, facts: JobFacts | None, verdict: Mapping[str, Any] | None, problem: str) -> str:
     said = _said(verdict)
     words = ending.words.format(
         code="unknown" if facts is None or facts.exit_code is None else facts.exit_code,
         state=clean(facts.state) if facts else "",
-        node=clean(facts.node) if facts else "",
         who=f"user {facts.cancelled_by}"
         if facts and facts.cancelled_by
         else "somebody (Slurm does not say who)",

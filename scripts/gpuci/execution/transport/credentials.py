@@ -49,10 +49,13 @@ def private_directory(below: Path) -> Path:
 
 
 def known_hosts(login: Login) -> str:
-    """Return what the configured file and the text hold together; raises ConfigError."""
+    """Return what the configured file and the text hold together; raises ConfigError.
+
+    A file that is not there is none: with a text of its own, a runner needs no file.
+    """
     text = login.known_hosts_text
     source = KNOWN_HOSTS
-    if login.known_hosts:
+    if login.known_hosts and not (text.strip() and _is_missing(login)):
         source = f"slurm.known-hosts: {login.known_hosts!a}"
         text = f"{login.host_keys or _read(login.known_hosts, 'slurm.known-hosts', HOST_KEYS_PATH)}\n{text}"
     if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
@@ -62,6 +65,10 @@ def known_hosts(login: Login) -> str:
             then="put the lines of `ssh-keyscan HOST` into it, compared with what the cluster publishes",
         )
     return text
+
+
+def _is_missing(login: Login) -> bool:
+    return not login.host_keys and not os.path.lexists(login.known_hosts)
 
 
 def _read(path: str, setting: str, then: str = PATHS) -> str:

@@ -22,8 +22,8 @@ _MAKE = "`ssh-keyscan HOST` prints its keys; compare them with what the cluster 
 UNKNOWN = {"known_hosts": "known_hosts", "offer": "what is configured"}
 PATHS = "relative paths count from ROOT, the directory with .github/gpuci.yml"
 HOST_KEYS_PATH = (
-    f"{PATHS}; on GitHub commit the file to the default branch, below ROOT, or leave the setting out"
-    " and pass the input ssh-known-hosts"
+    f"{PATHS}; on GitHub commit the file to the default branch, below ROOT, or pass its lines as the"
+    " input ssh-known-hosts"
 )
 
 

@@ -78,10 +78,10 @@ CLIENT = "Client:\n Version: 20.10"
 @pytest.mark.parametrize(
     ("image", "ends", "says"),
     [
-        (ID, {"docker-version": 1}, f"gpu007: docker's daemon does not answer: {NO_DAEMON}\n"),
-        (ID, {"docker-image": 1}, f"gpu007 has no image {ID} (container.image); {NEVER}\n"),
+        (ID, {"docker-version": 1}, f"docker's daemon does not answer: {NO_DAEMON}\n"),
+        (ID, {"docker-image": 1}, f"the node has no image {ID} (container.image); {NEVER}\n"),
         (ID, {}, ""),
-        (DIGEST, {"docker-version": 1}, f"gpu007: docker's daemon does not answer: {NO_DAEMON}\n"),
+        (DIGEST, {"docker-version": 1}, f"docker's daemon does not answer: {NO_DAEMON}\n"),
     ],
     ids=["no daemon", "no image", "all is there", "no daemon to pull by digest"],
 )

@@ -70,7 +70,7 @@ FORWARD = "forwarding signal 18 to container 3f: '/usr/bin/runc kill 3f 18' fail
         (PULLING + "reading manifest sha256:00 in registry.example/team/train: manifest unknown: manifest "
          "unknown", 125, "config", "the registry has no such image"),
         ("Error: payload does not match any of the supported image formats:\n * oci: open /x: not a "
-         "directory", 125,
+         "directory\n * docker-archive: unexpected EOF", 125,
          "config", "the image file named in the log is of another kind"),
         ("Error: writing blob: storing blob to file: write /var/tmp/x: no space left on device", 125,
          "node", "the node has no room for the image"),
@@ -129,7 +129,7 @@ FORWARD = "forwarding signal 18 to container 3f: '/usr/bin/runc kill 3f 18' fail
         ("error: _try_parse: JSON parsing error 71 bytes: boolean expected", 0,
          "note", "Slurm said something of JSON that means nothing"),
         # ours
-        ("gpuci: gpu007 has no image sha256:00 (container.image); an id without a registry is never pulled",
+        ("gpuci: the node has no image sha256:00 (container.image); an id without a registry is never pulled",
          125,
          "node", "the image is not on this node"),
         ("gpuci: another job has been pulling the image for an hour", 125,
@@ -149,6 +149,64 @@ def test_explained(text: str, code: int | None, kind: str, what: str) -> None:
     assert (message.kind, message.what) == (kind, what)
     assert message.why
     assert message.then
+
+
+REFUSED, NONE = "the registry refused the credential", "the registry has no such image"
+BUSY = "the registry does not serve the image now"
+UNREACHABLE = "the registry registry.example can't be reached from this node"
+PINGING = PULLING + 'pinging container registry registry.example: Get "https://registry.example/v2/": '
+TRYING = "Error response from daemon: "
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "what"),
+    [
+        # the configuration's: each node hears it
+        (PULLING + "unable to retrieve auth token: invalid username/password: unauthorized", "config",
+         REFUSED),
+        (PULLING + "errors:\ndenied: requested access to the resource is denied\nunauthorized: authentication"
+         " required\n", "config", REFUSED),
+        (PULLING + "denied: denied", "config", REFUSED),
+        (PULLING + "Requesting bearer token: invalid status code from registry 403 (Forbidden)", "config",
+         REFUSED),
+        (TRYING + "pull access denied for a/b, repository does not exist or may require a login",
+         "config", REFUSED),
+        (TRYING + 'Get "https://registry.example/v2/": no basic auth credentials', "config", REFUSED),
+        ("pyxis:     [ERROR] URL https://registry.example/v2/ returned error code: 401 Unauthorized",
+         "config", REFUSED),
+        (PULLING + "reading manifest x: name unknown: repository name not known to registry", "config",
+         NONE),
+        (TRYING + "manifest for a/b@sha256:00 not found: manifest unknown", "config", NONE),
+        ("pyxis:     [ERROR] URL https://registry.example/v2/ returned error code: 404 Not Found", "config",
+         NONE),
+        (PULLING + "choosing an image from manifest list: no image found in image index for architecture x",
+         "config", "the image is for another kind of processor"),
+        ("Error: parsing reference: invalid reference format: repository name must be lowercase", "config",
+         "container.image is no name of an image"),
+        # what may go by, or may be another node's luck
+        (PINGING + "dial tcp 10.0.0.1:443: i/o timeout", "node", UNREACHABLE),
+        (PINGING + "dial tcp 10.0.0.1:443: connect: connection refused", "node", UNREACHABLE),
+        (PINGING + "net/http: TLS handshake timeout", "node", UNREACHABLE),
+        (PINGING + "remote error: tls: handshake failure", "node", UNREACHABLE),
+        (PINGING + "x509: certificate signed by unknown authority", "node", UNREACHABLE),
+        (PINGING + "context deadline exceeded (Client.Timeout exceeded while awaiting headers)", "node",
+         UNREACHABLE),
+        (PINGING + "EOF", "node", UNREACHABLE),
+        (PULLING + "writing blob: read tcp 10.0.0.2:5->10.0.0.1:443: connection reset by peer", "node",
+         "the registry named in the log can't be reached from this node"),
+        (PULLING + "toomanyrequests: You have reached your unauthenticated pull rate limit", "node", BUSY),
+        (PULLING + "received unexpected HTTP status: 503 Service Unavailable", "node", BUSY),
+        (PULLING + "Requesting bearer token: invalid status code from registry 502 (Bad Gateway)", "node",
+         BUSY),
+        (PULLING + "toomanyrequests: x: unauthorized: authentication required", "node", BUSY),
+        ("pyxis:     [ERROR] URL https://registry.example/v2/ returned error code: 429 Too Many Requests",
+         "node", BUSY),
+        ("Error: writing blob: open /x: permission denied: no", "node", "the container engine failed"),
+    ],
+)  # fmt: skip
+def test_an_image_that_can_not_be_had(text: str, kind: str, what: str) -> None:
+    message = explain(text, 125)
+    assert (message.kind, message.what) == (kind, what)
 
 
 def test_what_a_message_repeats_is_short_and_printable() -> None:

@@ -10,9 +10,9 @@ from tests.unit.execution.containers.nodes import DIGEST, SHELLS, Node, section
 IMAGES = 'case "$2 $3" in "image exists") [ -e "$here/present" ] || exit 1 ;; esac'
 PULL = 'touch "$here/present"'
 ID = "sha256:" + "b" * 64
-NO_IMAGE = f"gpu007 has no image {ID} (container.image); an id without a registry is never pulled"
+NO_IMAGE = f"the node has no image {ID} (container.image); an id without a registry is never pulled"
 
-NO_FILE = "gpu007 can't read /nonexistent/x.tar (container.image)"
+NO_FILE = "the node can't read /nonexistent/x.tar (container.image)"
 
 
 @pytest.fixture(params=SHELLS)
@@ -141,7 +141,7 @@ def test_the_check_misses_the_program(node: Node, shell: str, runtime: str, says
     done = node.call(
         node.text(container), "container_check", shell=f"/bin/{shell}", environ={"PATH": str(node.bin)}
     )
-    assert (done.returncode, done.stdout) == (1, f"gpu007 {says}\n")
+    assert (done.returncode, done.stdout) == (1, f"the node {says}\n")
 
 
 def test_the_check_wants_a_scratch_directory_that_can_be_mounted(node: Node, shell: str) -> None:

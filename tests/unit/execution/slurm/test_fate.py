@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuci.execution.slurm.fate import ENDED, OF_STATE, Fate, ending_of, judge
+from gpuci.execution.slurm.fate import ENDED, NO_IMAGE, OF_STATE, Fate, ending_of, judge
 from gpuci.execution.slurm.states import TERMINAL, JobFacts
 from gpuci_node.contract import EXIT_CODES, VERDICTS
 
@@ -147,7 +147,7 @@ CASES: dict[str, Case] = {
         facts("FAILED", 1), wrote("failed", **FAULT), "", "", ("failed", False, None, "node: failed"),
     ),
     "node failed": (
-        facts("NODE_FAIL", reason="NodeDown"), None, "", "", ("infra", True, NODE, f"the node {NODE} failed"),
+        facts("NODE_FAIL", reason="NodeDown"), None, "", "", ("infra", True, NODE, "the node failed"),
     ),
     "node failed, TERM was first": (
         facts("NODE_FAIL"), wrote("cancelled"), "", "",
@@ -195,6 +195,52 @@ def test_cases(case: str) -> None:
     fate = judge(job, verdict, problem, [log])
     assert (fate.verdict, fate.retry, fate.exclude) == (expected, retry, exclude), fate
     assert reason in fate.reason
+
+
+IN_REGISTRY = (
+    "initializing source docker://reg.example/a/b@sha256:00: reading manifest sha256:00 in reg.example/a/b: "
+)
+PINGING = 'pinging container registry reg.example: Get "https://reg.example/v2/": '
+
+
+@pytest.mark.parametrize(
+    ("said", "part"),
+    [
+        (IN_REGISTRY + "unauthorized: authentication required", "the registry refused the credential"),
+        (IN_REGISTRY * 5 + "unauthorized: authentication required", "the registry refused the credential"),
+        (IN_REGISTRY + "manifest unknown", "the registry has no such image"),
+        (IN_REGISTRY + "name unknown", "the registry has no such image"),
+        (IN_REGISTRY + "toomanyrequests: unauthenticated", ""),
+        (PINGING + "dial tcp 10.0.0.1:443: connect: connection refused", ""),
+        (PINGING + "net/http: TLS handshake timeout", ""),
+        (PINGING + "dial tcp 10.0.0.1:443: i/o timeout", ""),
+        (IN_REGISTRY + "received unexpected HTTP status: 503 Service Unavailable", ""),
+        ("words of no known kind", ""),
+        ("", ""),
+    ],
+)
+def test_an_image_that_a_registry_refuses_is_refused_to_each_node(said: str, part: str) -> None:
+    reason = f"{NO_IMAGE}{said}"
+    told = wrote("infra", reason=reason, fault={"node": "gpu009", "reason": reason})
+    fate = judge(facts("FAILED", 4), told, "")
+    if part:
+        assert (fate.verdict, fate.retry, fate.exclude) == ("config_error", False, None)
+        assert fate.reason.startswith(f"{part}; ")
+        assert "container.image" in fate.reason
+        assert "docs/configuration.md" in fate.reason
+    else:
+        assert (fate.verdict, fate.retry, fate.exclude) == ("infra", True, "gpu009")
+        assert said in fate.reason
+
+
+def test_what_another_fault_says_of_a_registry_is_no_matter() -> None:
+    told = wrote("infra", fault={"node": "gpu009", "reason": "no scratch: unauthorized"})
+    assert judge(facts("FAILED", 4), told, "").verdict == "infra"
+
+
+def test_shards_whose_nodes_failed_say_the_same() -> None:
+    reasons = {judge(facts("NODE_FAIL", node=node), None, "").reason for node in ("gpu001", "gpu002")}
+    assert reasons == {"the node failed; it left no verdict"}
 
 
 STATES = [*sorted(TERMINAL), "RUNNING", "COMPLETING", "?"]

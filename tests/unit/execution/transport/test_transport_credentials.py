@@ -38,6 +38,14 @@ def test_lines_that_a_commit_has_are_taken_in_place_of_the_file() -> None:
     assert credentials.known_hosts(login).split("\n")[0] == "login1 ssh-ed25519 A"
 
 
+def test_beside_the_lines_of_an_input_the_file_need_not_be_there(tmp_path: Path) -> None:
+    login = Login(("login1",), known_hosts=str(tmp_path / "nosuch"), known_hosts_text="b ssh-rsa B")
+    assert credentials.known_hosts(login) == "b ssh-rsa B"
+    (tmp_path / "nosuch").mkdir()
+    with pytest.raises(ConfigError, match="can't be read"):
+        credentials.known_hosts(login)
+
+
 def test_both_the_lines_of_a_commit_and_those_of_an_input_count() -> None:
     login = Login(
         ("login1",), known_hosts="kh", host_keys="a ssh-ed25519 A\n", known_hosts_text="b ssh-rsa B"
