@@ -79,13 +79,13 @@ def read(step: Step) -> ApprovalInput:
 
 
 def _label(text: str) -> _Label:
-    label = config_input.config_of(text).label
-    name = label.get("name")
+    config = config_input.config_of(text)
+    name = config.label.get("name")
     if not isinstance(name, str) or not name:
         raise ConfigError("label.name of the configuration is empty", then=AS_IT_IS)
-    quiet = _seconds("quiet-seconds", label.get("quiet-seconds"))
-    wait = _seconds("wait-seconds", label.get("wait-seconds"))
-    return _Label(name, quiet, wait, label.get("remove-on-push") is not False)
+    quiet = _seconds("quiet-seconds", config.label.get("quiet-seconds"))
+    wait = _seconds("wait-seconds", config.label.get("wait-seconds"))
+    return _Label(name, quiet, wait, config.label.get("remove-on-push") is not False)
 
 
 def _seconds(name: str, value: Any) -> float:
