@@ -38,6 +38,8 @@ PYTESTS = {
 TORCH = SCRIPTS / "requirements-torch.txt"
 TORCH_PYTHON = (3, 11)
 BED_TESTS = ROOT / "tests" / "cluster"
+# One more than processors: tests of what hangs wait for most of their time.
+WORKERS = str((os.cpu_count() or 1) + 1)
 # A finding of actionlint, as a regular expression -> why it is none.
 ACTIONLINT_IGNORES = {
     'call "org/gpuci/[^"]*" has no explicit cache access limit': (
@@ -271,7 +273,7 @@ def pytest_steps(arguments: Sequence[str], has_bed: bool) -> dict[str, list[str]
     names = {a: (ROOT / a.partition("::")[0]).resolve() for a in arguments}
     inside = [a for a, path in names.items() if path == BED_TESTS or BED_TESTS in path.parents]
     around = [a for a, path in names.items() if path in BED_TESTS.parents]
-    parallel = ["-n", "auto"]
+    parallel = ["-n", WORKERS]
     if not has_bed or (not inside and not around):
         return {"pytest": [*parallel, *arguments]}
     options = [a for a, path in names.items() if not path.exists()]

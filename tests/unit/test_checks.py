@@ -254,13 +254,13 @@ IGNORE = f"--ignore={checks.BED_TESTS}"
 @pytest.mark.parametrize(
     ("arguments", "has_bed", "expected"),
     [
-        (["-x", "tests"], False, {"pytest": ["-n", "auto", "-x", "tests"]}),
-        (["tests/unit"], True, {"pytest": ["-n", "auto", "tests/unit"]}),
+        (["-x", "tests"], False, {"pytest": ["-n", checks.WORKERS, "-x", "tests"]}),
+        (["tests/unit"], True, {"pytest": ["-n", checks.WORKERS, "tests/unit"]}),
         (
             ["-x", "tests"],
             True,
             {
-                "pytest": ["-n", "auto", IGNORE, "-x", "tests"],
+                "pytest": ["-n", checks.WORKERS, IGNORE, "-x", "tests"],
                 "pytest, cluster": ["-x", str(checks.BED_TESTS)],
             },
         ),
@@ -272,7 +272,7 @@ IGNORE = f"--ignore={checks.BED_TESTS}"
         (
             ["tests/unit", "tests/cluster"],
             True,
-            {"pytest": ["-n", "auto", IGNORE, "tests/unit"], "pytest, cluster": ["tests/cluster"]},
+            {"pytest": ["-n", checks.WORKERS, IGNORE, "tests/unit"], "pytest, cluster": ["tests/cluster"]},
         ),
     ],
     ids=["no bed", "not about it", "all", "one of it", "both"],
