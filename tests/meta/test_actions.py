@@ -102,7 +102,7 @@ def test_an_action_sets_up_an_environment_if_a_program_of_it_needs_packages(path
 
 
 # A digest is of a file that came from another job; a tree is for runs without GitHub.
-NOT_OF_THE_ROOT = {"GPUCI_CHANGES_DIGEST", "GPUCI_PLAN_DIGEST", "GPUCI_TREE", "GPUCI_COMMENT_AUTHOR"}
+NOT_OF_THE_ROOT = {"GPUCI_CHANGES_DIGEST", "GPUCI_PLAN_DIGEST", "GPUCI_TREE"}
 
 
 def test_the_root_action_sets_all_that_is_read_and_nothing_else() -> None:

@@ -80,6 +80,17 @@ def read(source: Source, files: Files, names: Sequence[str], directory: Path, pl
     return Configuration(_with_host_keys(config, source, files, place), tuple(data))
 
 
+def missing_host_keys(config: Config) -> str:
+    """Why a resolved configuration that names a login node has no host key of it.
+
+    Empty if it has one, or names a file of the runner's own, which only the runner can tell of.
+    """
+    name = config.slurm["known-hosts"]
+    if not config.slurm["login"] or config.slurm.get(HOST_KEYS) or (name or "").startswith(("/", "~")):
+        return ""
+    return f"slurm.known-hosts names {name!a}, no file there" if name else "slurm.known-hosts is not set"
+
+
 def portable(config: Config) -> str:
     """The configuration as text for the other jobs; raises ConfigError if it can't reach them."""
     text = json.dumps(document.to_document(config), separators=(",", ":"))

@@ -20,6 +20,7 @@ from gpuci.github.model import Subject
 from gpuci.github.step import Step
 from gpuci.github.use import use_of
 from gpuci.reporting import changes_markdown, changes_text
+from gpuci.reporting.text import inline_code, one_line
 from gpuci.steps import configuration, proposed
 from gpuci.steps.changed_base import configuration_ref
 from gpuci.steps.changed_tree import Remote, changes_of, remote_of
@@ -31,6 +32,7 @@ VARIABLES: Mapping[str, str] = {
     "GPUCI_ROOT": "the directory of the repository that holds .github/gpuci.yml",
     "GPUCI_PULL_REQUEST": "for workflow_dispatch, the number of the pull request to test",
     "GPUCI_SHA": "for workflow_dispatch, the full SHA of that pull request's head",
+    "GPUCI_SSH_KNOWN_HOSTS": "text of known_hosts, if run-gpu-shard gets one; only its presence counts",
     "GPUCI_TOKEN": "token for fetching commits and asking for the pull request",
 }
 
@@ -48,6 +50,7 @@ def run(step: Step) -> int:
     remote.source.bring([*telling(head), *(files[name][1] for name in names if name in files)])
     commit = configuration.Place(where, remote.root)
     read = configuration.read(remote.source, files, names, step.scratch() / "configuration", commit)
+    _warn(step, read.config, where)
     changes = changes_of(remote, subject, head, rules_of(read.config, read.files))
     if trusted != subject.sha and proposed.brought(changes, read, files, head):
         changes = replace(changes, proposed=names)
@@ -87,6 +90,19 @@ def _fetched(step: Step, subject: Subject, remote: Remote) -> tuple[str, str]:
         where = f"commit {trusted[:12]}"
     step.say(f"the configuration is that of {where}")
     return trusted, where
+
+
+def _warn(step: Step, config: Config, where: str) -> None:
+    """Of host keys that no shard will have, as far as it can be told here: a runner may have the file."""
+    missing = configuration.missing_host_keys(config)
+    if missing and not step.value("SSH_KNOWN_HOSTS"):
+        what = f"no host key of the login node is known: {missing} (as of {where})"
+        then = (
+            "name a file of the default branch in slurm.known-hosts, or pass its lines as the input"
+            " ssh-known-hosts; without one each shard fails"
+        )
+        step.warning(f"{what}\n{then}", title="gpuci find-changed")
+        step.summary(f"> [!WARNING]\n> {inline_code(one_line(what))}: {then}.\n\n")
 
 
 def _answer(step: Step, subject: Subject, config: Config, changes: Changes) -> None:

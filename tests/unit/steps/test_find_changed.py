@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import subprocess
@@ -218,6 +219,32 @@ def test_a_configuration_that_no_variable_can_hold_is_refused(world: World) -> N
     head = world.commit({**TREE, ".github/gpuci.yml": f"{CONFIG}modes:\n  serial:\n{modes}"})
     with pytest.raises(ConfigError, match="too big to travel between jobs"):
         world.run(world.pull(head, head))
+
+
+@pytest.mark.parametrize(
+    ("slurm", "given", "told"),
+    [
+        ("login: l", "", "slurm.known-hosts is not set"),
+        ("login: l, known-hosts: nowhere", "", "slurm.known-hosts names 'nowhere', no file there"),
+        ("login: l, known-hosts: nowhere", "l ssh-ed25519 A", ""),
+        ("login: l, known-hosts: kh", "", ""),
+        ("login: l, known-hosts: /etc/ssh/ssh_known_hosts", "", ""),
+        ("login: l, known-hosts: ~/.ssh/known_hosts", "", ""),
+        ("known-hosts: nowhere", "", ""),
+    ],
+)
+def test_a_run_without_any_host_key_is_warned_of_at_once(
+    world: World, capsys: pytest.CaptureFixture[str], slurm: str, given: str, told: str
+) -> None:
+    world.inputs["SSH_KNOWN_HOSTS"] = given
+    text = f"{CONFIG}slurm: {{{slurm}}}\n"
+    head = world.commit({**TREE, ".github/gpuci.yml": text, "kh": "l ssh-ed25519 A\n"})
+    environ = {**world.pull(head, head), "GITHUB_ACTIONS": "true"}
+    world.run(environ)
+    line = f"no host key of the login node is known: {told} (as of main ({head[:12]}))"
+    for shown in (capsys.readouterr().out, (world.directory / "summary").read_text()):
+        assert (line in html.unescape(shown)) == bool(told)
+        assert ("no host key" in shown) == bool(told)
 
 
 def test_a_pull_request_without_a_test_that_it_can_break(world: World) -> None:

@@ -525,7 +525,7 @@ def test_a_run_can_wait_for_the_approval(world: World, monkeypatch: pytest.Monke
     _, outputs = world.run(world.pull_event("opened"))
     assert (outputs["approved"], outputs["approver"]) == ("true", "ada")
     assert outputs["decision"] == "approved-while-waiting"
-    assert pauses == [40.0, 40.0]
+    assert pauses == [100.0, 100.0]
 
 
 @pytest.mark.parametrize(
@@ -540,6 +540,22 @@ def test_a_wait_has_an_end(
     assert (outputs["approved"], outputs["decision"]) == ("false", row)
     assert sum(pauses) <= 3600
     assert len(world.server.requests) <= 30
+
+
+# tests/e2e/requests.expected.json: each of 12 shards and build-image look at the record once, and
+# gpu-tests-passed sets the status, looks for the comment, and writes it.
+OTHER_JOBS = 12 + 1 + 3
+
+
+@pytest.mark.parametrize("action", ["opened", "synchronize"])
+def test_a_run_of_12_shards_that_waits_sends_30_requests_at_most(
+    world: World, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    world.inputs["WAIT_SECONDS"] = "3600"
+    pauses = during_the_wait(world, monkeypatch, *[same] * 5, approve)
+    _, outputs = world.run(world.pull_event(action))
+    assert (outputs["decision"], len(pauses)) == ("approved-while-waiting", 6)
+    assert len(world.server.requests) + OTHER_JOBS <= 30
 
 
 def test_a_commit_approved_before_is_not_started_by_waiting(
