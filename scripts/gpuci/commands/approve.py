@@ -51,7 +51,10 @@ def main(args: argparse.Namespace) -> int:
     number = pull_number(args.pull)
     wanted = full_sha(args.sha) if args.sha else ""
     client = _client(args.repository, os.environ)
-    document = client.pull_request(number)
+    try:
+        document = client.pull_request(number)
+    except ApiError as error:
+        raise error if error.status != 401 else _unauthorized(error) from error
     pull = pull_request_of(document)
     _show(client.repository, pull, document)
     _check(pull, wanted)
@@ -108,6 +111,14 @@ def _token(environ: Mapping[str, str], host: str) -> str:
     return done.stdout.strip()
 
 
+def _unauthorized(error: ApiError) -> ConfigError:
+    return ConfigError(
+        error.what,
+        why="it is mistyped, expired or revoked",
+        then="set GH_TOKEN to another; or unset it, and GITHUB_TOKEN, and run `gh auth login`",
+    )
+
+
 def _show(repository: str, pull: PullRequest, document: Mapping[str, Any]) -> None:
     """What is to be approved. `say` makes the texts of others harmless, a line each."""
     origin = pull.head_repository or "a deleted fork"
@@ -138,7 +149,8 @@ def _confirm(pull: PullRequest) -> None:
     if not sys.stdin.isatty():
         raise ConfigError(
             "nobody is here to confirm the commit",
-            then=f"give it: gpuci approve {pull.number} {pull.head_sha}",
+            why="standard input is no terminal",
+            then=f"look at the commit, and give its SHA: gpuci approve {pull.number} {pull.head_sha}",
         )
     say("Its code will run on your cluster, as you would run it. Approve this commit? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

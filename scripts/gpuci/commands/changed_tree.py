@@ -86,7 +86,7 @@ def _bases(user: Git, revision: str, taken: Snapshot) -> list[str]:
         raise ConfigError(
             f"{revision!a} is no revision here",
             why="git knows no branch, tag or commit of that name; a shallow clone has only the newest",
-            then="name one of `git log`, such as origin/main, or fetch it",
+            then="fetch it, or name another: `git branch -a` and `git log` show those that are here",
         ) from error
     if taken.commit is None:
         raise ConfigError("nothing is committed here yet", why="changes are counted from a commit")

@@ -97,7 +97,7 @@ def _unauthorized(refusal: Refusal) -> Page:
     return Page(
         f"GitHub does not accept the token ({refusal.request})",
         why="there is none, or it is mistyped, expired or revoked; a job's own token ends with the job",
-        then="pass `token: ${{ github.token }}` to the action; on the command line try `gh auth status`",
+        then="pass `token: ${{ github.token }}` to the action",
         verdict="config_error",
     )
 

@@ -85,7 +85,19 @@ def test_without_a_terminal_the_commit_is_named(
 ) -> None:
     monkeypatch.setattr("sys.stdin", StringIO("y\n"))
     assert main(["approve", "12"]) == 2
-    assert f"gpuci approve 12 {HEAD}" in " ".join(capsys.readouterr().err.split())
+    assert f"give its SHA: gpuci approve 12 {HEAD}" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.usefixtures("server")
+def test_a_wrong_token_is_told_as_on_a_laptop(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GH_TOKEN", "mistyped")
+    assert main(["approve", "12", HEAD]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "does not accept the token" in told
+    assert "set GH_TOKEN to another; or unset it, and GITHUB_TOKEN, and run `gh auth login`" in told
+    assert "action" not in told
 
 
 @pytest.mark.parametrize(
