@@ -218,13 +218,16 @@ def _install(environment: Path, recipe: Recipe) -> None:
     )
     inside = str(environment / "bin" / "python")
     pip = [python, "-I", "-m", "pip", "--python", inside] if lends else [inside, "-I", "-m", "pip"]
-    locked = ["--require-hashes", "--no-deps"] if recipe.hashes else []
+    # To build a package would run its code, with build tools that no hash is known of (pip.pypa.io, "Secure
+    # installs").
+    locked = ["--require-hashes", "--only-binary", ":all:", "--no-deps"] if recipe.hashes else []
     quiet = ["--quiet", "--no-input", "--disable-pip-version-check"]
     _run(
         [*pip, "install", *quiet, *locked, "-r", str(recipe.requirements)],
         what=f"pip can't install {recipe.requirements}",
-        why="no network, a proxy that pip doesn't know, or a mirror that lacks a version",
-        then="set HTTPS_PROXY or PIP_INDEX_URL as for any pip, and run the command again",
+        why="no network, a proxy that pip doesn't know, a mirror that lacks a version, or no wheel for this"
+        " Python on this machine: nothing is built from source",
+        then="set HTTPS_PROXY or PIP_INDEX_URL as for any pip, or put another Python on PATH",
     )
 
 

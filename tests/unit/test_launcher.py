@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import zipfile
@@ -241,6 +242,25 @@ def test_a_maker_that_is_killed_leaves_nothing_for_the_next(clone: Path, environ
     # Its child still writes: the next one waits for it.
     assert Path(seen(start(clone / "gpuci", env=environ))["prefix"]) == clone / ".venv"
     assert half_made(clone) == []
+
+
+def test_no_package_is_built_from_source(clone: Path, environ: dict[str, str], tmp_path: Path) -> None:
+    """Its setup.py would run, and bring build tools that no hash is known of."""
+    ran = tmp_path / "ran"
+    (tmp_path / "tool-1").mkdir()
+    (tmp_path / "tool-1/setup.py").write_text(f"open({str(ran)!r}, 'w')\n")
+    (tmp_path / "tool-1/PKG-INFO").write_text("Metadata-Version: 2.1\nName: tool\nVersion: 1\n")
+    path = tmp_path / "tool-1.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(tmp_path / "tool-1", "tool-1")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    (clone / "scripts/requirements.txt").write_text(f"tool==1 --hash=sha256:{digest}\n")
+    here = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}
+    done = start(clone / "gpuci", env={**environ, **here})
+    assert done.returncode == EXIT_CODES["infra"]
+    assert "No matching distribution found for tool==1" in done.stderr
+    assert "or no wheel for this Python on this machine: nothing is built" in " ".join(done.stderr.split())
+    assert not ran.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["term", "int"])
