@@ -232,7 +232,7 @@ def test_the_log_of_a_step_folds_by_file_and_obeys_no_test(loud: Step) -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]", log + errors)
     assert "FAILED shard 1: tests/test_loud.py::test_fails" in log
     assert list(heard(errors)) == []
-    assert f"results: {step.directory / 'out'}" in errors.replace("\n  ", " ")
+    assert "results: " not in errors  # nobody can open a runner's files
 
 
 def running(bed: Bed, step: Step) -> tuple[Started, str]:
