@@ -15,6 +15,8 @@ import yaml
 from tests.e2e.harness.product import CLONE
 from tests.e2e.harness.standing import NOT_RUN, STAND_INS, locked
 
+from gpuci.github.use import use_of
+
 # Inputs and outputs by the action.yml of the named commit. For two the locked release is a later one, whose
 # notes tell of no change to them (actions/cache 6.0.0, 6.1.0; actions/upload-artifact 7.0.1).
 REAL: dict[str, dict[str, Any]] = json.loads((STAND_INS / "real.json").read_text())
@@ -165,15 +167,21 @@ def test_a_pattern(store: Store, names: list[str], expected: set[str], pattern: 
     assert store.files("out") == expected
 
 
+@pytest.mark.parametrize("use", ["", "a"])
 @pytest.mark.parametrize("shards", [0, 1, 2])
-def test_the_gate_s_own_pattern_gives_each_shard_its_folder(store: Store, shards: int) -> None:
+def test_the_gate_s_own_pattern_gives_each_shard_its_folder(store: Store, shards: int, use: str) -> None:
     gate = yaml.safe_load((CLONE / ".github/workflows/gpu.yml").read_text())["jobs"]["gpu-tests-passed"]
     (pattern,) = {step["with"]["pattern"] for step in gate["steps"] if "pattern" in step.get("with", {})}
-    names = [f"gpuci-shard-{index}-attempt-1" for index in range(1, shards + 1)]
-    others = ["changes", "plan", "image", "report"]
-    for name in (*names, *(f"gpuci-{other}-attempt-1" for other in others)):
+    prefix = use_of(use).prefix
+    names = [f"{prefix}shard-{index}-attempt-1" for index in range(1, shards + 1)]
+    others = [f"{prefix}{other}-attempt-1" for other in ("changes", "plan", "image", "report")]
+    others += [
+        f"{use_of(other).prefix}shard-1-attempt-1" for other in ("", "a", "a-a", "shard") if other != use
+    ]
+    for name in (*names, *others):
         store.upload(name, "c")
-    assert store.download("out", pattern=pattern).returncode == 0
+    own = pattern.replace("${{ needs.find-changed.outputs.prefix }}", prefix)
+    assert store.download("out", pattern=own).returncode == 0
     assert {file for file in store.files("out") if "shard" in file} == {f"{name}/log" for name in names}
     assert not any("image" in file for file in store.files("out")), "images are big"
 
