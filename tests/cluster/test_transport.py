@@ -206,7 +206,7 @@ REFUSALS: list[tuple[str, Callable[[Sshd, Path], Login], str]] = [
     ),
     (
         "known_hosts missing",
-        lambda s, t: s.login(known_hosts=str(t / "nope")),
+        lambda s, t: s.login(known_hosts=str(t / "nope"), known_hosts_text=""),
         "slurm.known-hosts: .* can't be read",
     ),
     ("wrong key", lambda s, t: s.login(key=new_key(t / "k").read_text()), "does not let us in"),
@@ -272,6 +272,11 @@ def test_known_hosts_may_hold_a_certificate_authority(tmp_path: Path) -> None:
         line = f"@cert-authority 127.0.0.1,[127.0.0.1]:* {Path(f'{ca}.pub').read_text()}"
         with connect(server.login(known_hosts_text=line), tmp_path) as connection:
             assert connection.run("echo hi").out == b"hi\n"
+
+
+def test_a_text_of_known_hosts_needs_no_file(shared: Sshd, tmp_path: Path) -> None:
+    with connect(shared.login(known_hosts=str(tmp_path / "nope")), tmp_path) as connection:
+        assert connection.run("echo hi").out == b"hi\n"
 
 
 def test_file_and_text_of_known_hosts_count_both(shared: Sshd, tmp_path: Path) -> None:
