@@ -22,8 +22,12 @@ class GpuciError(Exception):
         return EXIT_CODES[self.verdict]
 
     def page(self) -> str:
-        """The text a person sees: up to three paragraphs, no traceback."""
-        parts = [f"error: {self.what}"]
+        """The text a person sees in a terminal: up to three paragraphs, no traceback."""
+        return f"error: {self.words()}"
+
+    def words(self) -> str:
+        """The same for a place that says by itself that it is an error, as an annotation does."""
+        parts = [self.what]
         if self.why:
             parts.append(f"  why:  {self.why}")
         if self.then:

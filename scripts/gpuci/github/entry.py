@@ -79,7 +79,7 @@ def _show(step: Step, error: GpuciError) -> None:
     if not step.on_actions:  # started by hand, or by another service
         print(clean(page), file=sys.stderr)
         return
-    step.error(page.removeprefix("error: "), title=f"gpuci {step.action}")
+    step.error(error.words(), title=f"gpuci {step.action}")
     with suppress(OSError):  # on a full disk too the annotation is there
         step.summary(f"### gpuci {step.action} stopped\n\n{fence(page[:SUMMARY_CHARACTERS])}\n")
 

@@ -59,9 +59,9 @@ def run(step: Step) -> int:
     notes += [*outcome.earlier, *gate_text.named(given.use)]
     _leave(step, outcome, notes)
     for fault in faults:  # before the tests take all annotations that a step has
-        step.error(fault.page(), title="gpuci: the commit status could not be set")
+        step.error(fault.words(), title="gpuci: the commit status could not be set")
     for mistake in given.mistakes:
-        step.error(mistake.page(), title="gpuci: an input that makes no sense")
+        step.error(mistake.words(), title="gpuci: an input that makes no sense")
     _annotate(step, outcome, told=given.single_job and bool(outcome.problem.what))
     _keep_comment(step, given, outcome, notes)
     red = EXIT_CODES["infra"] if faults else EXIT_CODES["config_error"] if given.mistakes else 0
@@ -111,7 +111,7 @@ def _plan(step: Step, given: GateInput, sha: str) -> Plan | None:
         digest = given.needs.output("calculate-shards", "plan-digest")
         plan = read_plan(Path(given.plan), digest, then="run all jobs again")
     except GpuciError as error:
-        step.error(error.page(), title="gpuci: plan.json")
+        step.error(error.words(), title="gpuci: plan.json")
         return None
     if plan.sha != sha:
         step.error(f"the plan is of commit {plan.sha}, the run is about {sha}", title="gpuci: plan.json")
@@ -228,7 +228,7 @@ def _keep_comment(step: Step, given: GateInput, outcome: _Outcome, notes: list[s
     try:
         _write_comment(step, given, outcome, outcome.pull_request, notes)
     except GpuciError as error:
-        step.warning(error.page(), title="gpuci: the comment could not be written")
+        step.warning(error.words(), title="gpuci: the comment could not be written")
 
 
 def _write_comment(step: Step, given: GateInput, outcome: _Outcome, number: int, notes: list[str]) -> None:

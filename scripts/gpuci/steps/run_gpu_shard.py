@@ -103,7 +103,7 @@ def _runs(work: _Work) -> list[ShardRun]:
 def _complain(step: Step, error: GpuciError) -> None:
     complain(error)
     if step.on_actions:
-        step.error(error.page().removeprefix("error: "), title="gpuci run-gpu-shard")
+        step.error(error.words(), title="gpuci run-gpu-shard")
 
 
 def _execute(work: _Work, printer: LogPrinter) -> list[ShardRun]:

@@ -182,7 +182,7 @@ def _act(work: _Work, decision: Decision, facts: Facts) -> None:
         if decision.remove_label and work.subject.pull_request is not None:
             work.client.remove_label(work.subject.pull_request.number, facts.label)
     except ApiError as error:
-        work.step.warning(error.page())
+        work.step.warning(error.words())
 
 
 def _revoke(work: _Work, facts: Facts) -> None:
