@@ -61,7 +61,8 @@ def act_out(one: Scenario, bed: Bed, product: Product, directory: Path) -> list[
         runs = one.play(stage)
         for ran in runs:
             nothing_leaked(stage, ran)
-        asked_as_allowed(stage, len(runs))
+        asked = asked_as_allowed(stage, len(runs))
+        print(f"{one.name}: {asked} requests to the API, runs: {len(runs)}", flush=True)
         return stage.requests()
 
 
@@ -80,10 +81,14 @@ def readable(job: Job) -> str:
     return "\n".join([job.log, job.summary, *(text for _, text in job.annotations)])
 
 
-def asked_as_allowed(stage: Stage, runs: int) -> None:
-    """Each request by a job's own token and a client that names itself; none refused for a permission."""
+def asked_as_allowed(stage: Stage, runs: int) -> int:
+    """Each request by a job's own token and a client that names itself; none refused for a permission.
+
+    Returns how many requests to the API there were, of all jobs.
+    """
     seen = stage.server.requests
     assert requests.foreign(seen, list(stage.jobs)) == []
     assert [one for one in seen if one.status in (401, 403)] == []
-    of_all = [one for one in seen if not requests.is_git(one)]
-    assert len(of_all) <= runs * requests.LIMIT, f"{len(of_all)} requests to the API"
+    of_all = sum(not requests.is_git(one) for one in seen)
+    assert of_all <= runs * requests.LIMIT, f"{of_all} requests to the API"
+    return of_all
